@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 QUESTION = "[question]"
-"""What stands for the text of a benchmark's question in the files of a run."""
+"""What replaces the text of a benchmark's question in the files of a run."""
 
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 _NOT_SHARES = frozenset({"rounds", "actions", "rows_needed", "rows_read", "false_read"})
@@ -296,8 +296,10 @@ class Episode(EpisodeSummary):
     model_config = ConfigDict(extra="forbid")
 
     model: str = ""
-    """The identity of the model; this and the next five are empty in a run, whose record has them."""
+    """The identity of the model; this and the next six are empty in a run, whose record has them."""
     budget: Budget | None = None
+    thresholds: Mapping[str, float | bool | None] = {}
+    """Of the policy, for a method that has one."""
     prompts: Mapping[str, str] = {}
     """The hash of each prompt."""
     verifier: str = ""
@@ -365,6 +367,7 @@ class Episode(EpisodeSummary):
                 "question": Question("", self.question.id),
                 "model": "",
                 "budget": None,
+                "thresholds": {},
                 "prompts": {},
                 "verifier": "",
                 "made_with": {},

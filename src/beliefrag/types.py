@@ -53,7 +53,7 @@ class Passage:
     source: str = ""
     """Where it came from, for people: a file name or an address. Never opened."""
     place: str = ""
-    """Where in its source it stands, for people: `page 3`, `row 12` or `lines 40-52`; empty where nobody knows."""
+    """Where in its source it stands, for people: `page 3`, `row 12` or `lines 40-52`; empty if it is unknown."""
 
 
 class CitationRole(StrEnum):
@@ -66,7 +66,7 @@ class CitationRole(StrEnum):
     COMPARISON = "comparison"
     """It is about one of the things that the question compares."""
     RELATED = "related"
-    """It is what comes nearest: the answer itself stands in no sentence that was read."""
+    """It is what comes nearest: no sentence that was read holds the answer itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Diagnostics:
     cost: float
 
     def vector(self) -> tuple[float, ...]:
-        """Gives the values in the order R, S, C, U, G, N, K."""
+        """Return the values in the order R, S, C, U, G, N, K."""
         return tuple(getattr(self, f.name) for f in fields(self))
 
 
@@ -230,7 +230,7 @@ class Comparison:
 class Cut(Protocol):
     """How many of its hits a search keeps, where that is known only from their scores.
 
-    A method implements it as a frozen dataclass, so that the decision that carries it can still be written down.
+    A method implements it as a frozen dataclass so that the decision that carries it can still be written down.
     """
 
     @property
@@ -239,7 +239,7 @@ class Cut(Protocol):
         ...
 
     def keep(self, scores: Sequence[float]) -> int:
-        """Says how many of the candidates to keep, given their scores, best first."""
+        """Return how many of the candidates to keep, given their scores, best first."""
         ...
 
 

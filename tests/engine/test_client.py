@@ -83,6 +83,17 @@ def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
     assert len(made_with["corpus"]) == 32
 
 
+def test_texts_in_place_of_passages_are_refused_with_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="holds a str") as refused:
+        BeliefRAG(passages=["The ship Fram"], **given(tmp_path))  # type: ignore[list-item]
+    assert "Passage(id, title, text)" in refused.value.remedy
+
+
+async def test_an_object_can_be_entered_in_a_coroutine(tmp_path: Path) -> None:
+    async with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+        assert (await rag.aask("In which town was the designer of the Fram born?")).answer == "Larvik"
+
+
 def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -50,7 +50,7 @@ def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path
     _, trajectories = read_trajectories(tmp_path / "run")
     verdicts = {t.question_id: {state.correct("judge") for state in t.states} for t in trajectories}
     assert verdicts == {"north-q0": {True}, "north-q1": {False}}
-    asked = [record["verdict"]["usage"]["calls"] for record in records(tmp_path / "run")]
+    asked = [episode.verdict and episode.verdict.usage.calls for episode in records(tmp_path / "run")]
     # All states share one answer.
     assert asked == [1, 1]
 

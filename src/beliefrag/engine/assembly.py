@@ -76,7 +76,7 @@ __all__ = [
 def open_model(
     settings: Settings, *, replay: bool = False, preview: bool = False, identity: str | None = None
 ) -> ChatModel:
-    """Opens the model that the settings name, with cache, retries and limit around it.
+    """Open the model that the settings name, with cache, retries and limit around it.
 
     Args:
         settings: Which model, and how it is asked.
@@ -139,7 +139,7 @@ class Engine:
     """By the name of the method or state collector."""
 
     def parts_of(self, text: str) -> MethodParts:
-        """Return what the method brings that `NAME` or `NAME:key=value,...` stands for."""
+        """Return what the method brings that `NAME` or `NAME:key=value,...` names."""
         return self.parts[text.partition(":")[0]]
 
     def build_harness(self, text: str, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
@@ -181,7 +181,7 @@ class Engine:
             further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
 
         Raises:
-            CalibrationError: There is no such guarantee for this policy.
+            CalibrationError: This policy has no such guarantee.
         """
         parts = {
             name: _apply_policy(name, each, settings, self.prompts.hashes(), further_warnings)
@@ -226,7 +226,7 @@ def open_engine(
 
     Raises:
         SettingsError: A setting cannot be used.
-        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever, or it does not
+        CalibrationError: No calibration fits the model, verifier form, prompts and retriever, or it does not
             hold the guarantee that the settings ask for.
         ModelError: The model cannot be used.
     """
@@ -282,14 +282,14 @@ class Assembly:
     harness: Harness
     method: Method
     scale: ScoreScale | None = None
-    """Where the retriever's scores lie; None where they have no say about relevance."""
+    """Where the retriever's scores lie; None where they say nothing about relevance."""
     report: IndexReport | None = None
     """What reading the documents came to, where documents were read."""
     closes_retriever: bool = True
     """False for a retriever that the user has given, and closes."""
 
     async def aclose(self) -> None:
-        """Closes the model, and the retriever that was opened here."""
+        """Close the model, and the retriever that was opened here."""
         await self.model.aclose()
         if self.closes_retriever:
             close_retriever(self.harness.retriever)
@@ -306,7 +306,7 @@ class Assembly:
 
     @property
     def promise(self) -> str:
-        """The guarantee in words, with what it depends on here; empty where there is none."""
+        """The guarantee in words, with what it depends on here; empty without one."""
         return self.harness.made_with.get("guarantee", "")
 
 
@@ -319,7 +319,7 @@ def assemble(
     retriever: Retriever | None = None,
     progress: OnProgress | None = None,
 ) -> Assembly:
-    """Opens everything. The cheap things come first, so that a wrong setting is told before documents are read.
+    """Open everything. The cheap things come first so that a wrong setting is reported before documents are read.
 
     Args:
         settings: What to open.
@@ -331,7 +331,7 @@ def assemble(
 
     Raises:
         SettingsError: A setting cannot be used, or the retriever has not the passages that it needs.
-        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever.
+        CalibrationError: No calibration fits the model, verifier form, prompts and retriever.
         CorpusError: The documents or the index cannot be used.
         ModelError: The model cannot be used.
     """
@@ -370,7 +370,7 @@ def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, close
 
 
 def _choose_scale(engine: Engine, retriever: Retriever, corpus: str | None) -> ScoreScale | None:
-    """Gives the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
+    """Return the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
     artifact = engine.parts_of(engine.settings.method).artifact
     if corpus and artifact and isinstance(retriever, MeasuresScores):
         return artifact.find_scale(corpus) or retriever.score_scale
@@ -401,7 +401,7 @@ def reopen_passages(
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
-    """Gives the same model and documents under another budget, other thresholds or another guarantee.
+    """Return the same model and documents under another budget, other thresholds or another guarantee.
 
     A server of many questions opens everything once and lets single questions differ in what they may spend and in
     when to answer.
@@ -412,7 +412,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
 
     Raises:
         SettingsError: A largest error is asked for, and the method has no calibration.
-        CalibrationError: There is no such guarantee for this policy.
+        CalibrationError: This policy has no such guarantee.
     """
     settings = _decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
@@ -448,7 +448,7 @@ def guarantee_from_settings(
     prompts: Mapping[str, str],
     calibration_warnings: Sequence[str],
 ) -> Guarantee | None:
-    """Gives the guarantee that the settings ask for; None where they ask for none.
+    """Return the guarantee that the settings ask for; None where they ask for none.
 
     Args:
         settings: They hold the policy that it must hold for.
@@ -458,7 +458,7 @@ def guarantee_from_settings(
         calibration_warnings: Why the artifact's probabilities may be off here.
 
     Raises:
-        CalibrationError: There is no such guarantee here.
+        CalibrationError: No such guarantee exists here.
     """
     if settings.max_error is None:
         return None
@@ -485,7 +485,7 @@ def _guarantee_unavailable(max_error: float, methods: str) -> SettingsError:
 
 
 def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
-    """Collects what shaped the episodes and stands in no other field of a trace."""
+    """Collect what shaped the episodes and is in no other field of the record."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
     if options:
@@ -495,7 +495,7 @@ def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None)
         made_with["calibration"] = "; ".join([parts.artifact.name, *parts.calibration_warnings])
         if retriever.score_scale is None:
             made_with["relevance"] = (
-                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
+                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever say nothing about it"
             )
     if retriever.identity not in (None, Bm25Index.identity):
         made_with["retriever"] = str(retriever.identity)

@@ -61,7 +61,15 @@ class BeliefRAG:
         from beliefrag.engine.assembly import assemble
         from beliefrag.models.server_models import use_server_model
         from beliefrag.settings import load_settings
+        from beliefrag.types import Passage
 
+        if passages is not None:
+            passages = tuple(passages)
+            if wrong := next((each for each in passages if not isinstance(each, Passage)), None):
+                raise SettingsError(
+                    f"passages holds a {type(wrong).__name__}, not a Passage.",
+                    remedy="Make each with beliefrag.Passage(id, title, text).",
+                )
         if isinstance(retriever, str):
             given, retriever = {**given, "retriever": retriever}, None
         if settings is not None and given:
@@ -89,7 +97,7 @@ class BeliefRAG:
         try:
             return episode.result()
         finally:
-            # After an interrupt nobody waits for the answer, so nobody should pay for it.
+            # After an interrupt no caller waits for the answer, so none should pay for it.
             episode.cancel()
 
     async def aask(self, question: str) -> Episode:
@@ -120,7 +128,7 @@ class BeliefRAG:
             producer.cancel()
 
     def search(self, query: str, k: int = 5) -> list[Hit]:
-        """Gives the passages that one search finds, best first. No model is asked.
+        """Return the passages that one search finds, best first. No model is asked.
 
         With `identity` and `score_scale` it makes this object a retriever itself.
 
@@ -140,7 +148,7 @@ class BeliefRAG:
         return self._assembly.harness.retriever.score_scale
 
     def close(self) -> None:
-        """Closes the model and ends the worker thread. Calling it twice is harmless."""
+        """Close the model and end the worker thread. Calling it twice is harmless."""
         if not self._closed:
             self._closed = True
             self._worker.submit(self._assembly.aclose()).result()
@@ -172,7 +180,7 @@ class BeliefRAG:
         return Question(question)
 
     def _start(self, question: str, put: Callable[[Progress | None], object]) -> Future[None]:
-        """Starts an episode on the worker; `put` gets what the loop yields, and None at the end."""
+        """Start an episode on the worker; `put` gets what the loop yields, and None at the end."""
         from beliefrag.engine import loop
 
         async def produce() -> None:

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
@@ -22,7 +22,7 @@ from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.explanation import describe_reason
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
+from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.record import CallStarted, Episode, Failure, ModelCall, Outcome, Progress, Search, ShownPassage, Step
 from beliefrag.registry import explain_mistake
@@ -148,7 +148,7 @@ class _Player:
         self._queries: list[str] = []
         self._rewritten: str | None = None
         self._query_is_final = False
-        """Whether the latest REWRITE saw the evidence, so that the next search takes its query as it is."""
+        """Whether the latest REWRITE saw the evidence so that the next search takes its query as it is."""
         self._novelty = 1.0
         self._nothing_missing = False
         self._decisions: list[Decision] = []
@@ -158,11 +158,13 @@ class _Player:
         """The step whose action is being carried out."""
 
     async def play(self) -> Episode:
+        thresholds = getattr(self._method, "thresholds", None)
         episode = Episode(
             method=self._method.name,
             question=self._question,
             model=self._harness.model.identity,
             budget=self._harness.budget,
+            thresholds=asdict(thresholds) if isinstance(thresholds, Thresholds) else {},
             prompts=self._harness.prompts.hashes(),
             verifier=self._harness.verifier.name,
             made_with=self._harness.made_with,
@@ -252,7 +254,7 @@ class _Player:
             hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
             if decision.cut:
                 candidates = tuple(hit.score for hit in hits)
-                # What no answer prompt could show is not retained: it would count as evidence that nobody read.
+                # What no answer prompt could show is not retained: it would count as evidence that was never read.
                 hits = hits[: max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))]
             self._queries.append(query)
             self._rewritten = None
@@ -278,12 +280,12 @@ class _Player:
             return self._question.text
         if self._query_is_final:
             return self._rewritten
-        # With nothing retained there is no evidence to be aware of: the rewritten query is all there is.
+        # Without retained passages no evidence can be shown: the rewritten query is all there is.
         if self._rewritten is not None and not len(self._evidence):
             return self._rewritten
         window = self._evidence.window(self._harness.budget.answer_passages)
         try:
-            # A rewritten query is no search that was made: named as one, the writer would keep away from it.
+            # A rewritten query is not a search that was made: named as one, the writer would keep away from it.
             return await self._calls.write_query(self._question, window, self._queries, instead=self._rewritten)
         except TokensSpent:
             return self._rewritten
@@ -366,7 +368,7 @@ class _Player:
             return await self._calls.answer(self._question, view.answer_window, is_final=False)
         except BeliefRAGError:
             # The decision to decline holds, with or without a guess.
-            _log.debug("There is no best guess.", exc_info=True)
+            _log.debug("No best guess.", exc_info=True)
             return None
 
     def _shown_spans(self) -> Spans | None:
@@ -405,7 +407,7 @@ class _Player:
 
 
 def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:
-    """Packs evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
+    """Pack evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
     return EvidencePacking(
         words,
         lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0),

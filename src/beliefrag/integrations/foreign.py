@@ -137,7 +137,7 @@ def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> l
     if scores_needed:
         raise RetrievalError(
             "The retriever gave no score for a passage, but a scale for its scores is set.",
-            remedy="Leave the scale out, so that ranks are used instead of scores.",
+            remedy="Leave the scale out so that ranks are used instead of scores.",
         )
     return [Hit(passage, 1.0 / rank) for rank, (passage, _) in enumerate(kept, start=1)]
 

@@ -1,4 +1,4 @@
-"""A retriever of LangChain, LlamaIndex or one's own, by its import path: `--retriever imported:path=my_search:store`.
+"""A retriever of LangChain, LlamaIndex or your own, by its import path: `--retriever imported:path=my_search:store`.
 
 What the path names is the retriever itself, or a function without arguments that returns it.
 """
@@ -28,7 +28,7 @@ class ImportedOptions:
     path: str = ""
     """MODULE:NAME, found where Python finds modules and in the working folder."""
     identity: str | None = None
-    """Names the ranking, so that a calibration of another one is refused."""
+    """Names the ranking so that a calibration of another one is refused."""
     scores: str = ""
     """For a vector store of LangChain: relevance, similarity, distance or rank."""
     score_key: str = ""

@@ -63,7 +63,7 @@ class FromLangChain:
     """Any LangChain retriever or vector store, as a retriever of ours: `BeliefRAG(retriever=FromLangChain(store))`.
 
     A passage's id is the document's, or else a hash of its title and text. A retriever decides itself how many
-    documents it returns (a `VectorStoreRetriever` is told how many are wanted): let it return as many as the budget's
+    documents it returns (a `VectorStoreRetriever` gets how many are wanted): let it return as many as the budget's
     `top_k`. LangChain retrievers give no scores, so ranks are used instead, unless `score_key` names the metadata
     entry that holds a score. A vector store gives scores, but only its owner knows what they mean.
 
@@ -112,7 +112,7 @@ class FromLangChain:
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Finds at most k passages, in LangChain's order.
+        """Find at most k passages, in LangChain's order.
 
         Raises:
             RetrievalError: LangChain, or the engine behind it, failed.
@@ -220,11 +220,11 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         self.name = name
 
     def invoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
-        """Answers one question.
+        """Answer one question.
 
         Raises:
             EpisodeFailed: The episode failed.
-            SettingsError: There is no question in the input.
+            SettingsError: The input holds no question.
         """
         return self._call_with_config(self._ask, input, config, run_type="chain")
 
@@ -233,7 +233,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return await self._acall_with_config(self._aask, input, config, run_type="chain")
 
     def stream(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[LangChainAnswer]:
-        """Gives the steps as they are taken, then the rest of the answer; raises as `invoke` does."""
+        """Return the steps as they are taken, then the rest of the answer; raise as `invoke` does."""
         yield from self._transform_stream_with_config(iter([input]), self._pieces, config, run_type="chain")
 
     async def astream(
@@ -294,7 +294,8 @@ def _to_document(passage: Passage, score: float | None = None) -> Document:
 def _to_answer(episode: Episode) -> LangChainAnswer:
     described = describe_answer(episode)
     sources = [_to_document(passage, score) for passage, score in scored_sources(episode)]
-    return LangChainAnswer(question=episode.question.text, answer=episode.answer, sources=sources, **described)
+    own = {"question": episode.question.text, "answer": episode.answer, "sources": sources}
+    return cast("LangChainAnswer", own | described)
 
 
 def _piece_of(progress: Progress) -> LangChainAnswer | None:

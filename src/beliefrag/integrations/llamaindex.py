@@ -126,7 +126,7 @@ class LlamaIndexRetriever(BaseRetriever):
 
 @dataclass
 class BeliefRAGResponse(Response):
-    """A response that says when there is no answer: `response` is None exactly when BeliefRAG declined."""
+    """A response that says if it has no answer: `response` is None exactly when BeliefRAG declined."""
 
     def __str__(self) -> str:
         # An agent reads this. LlamaIndex's own word "None" could be taken for the answer.

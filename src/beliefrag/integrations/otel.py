@@ -45,7 +45,7 @@ _TEXT = OpenInferenceMimeTypeValues.TEXT.value
 
 
 class EpisodeSpans:
-    """Makes spans of one episode, with the times in its record.
+    """The spans of one episode, with the times in its record.
 
     Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply.
 
@@ -211,7 +211,7 @@ def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _At
 
 
 class Tracing:
-    """Makes the spans of each episode.
+    """Opens the spans of each episode.
 
     Args:
         provider: What makes and exports them.

@@ -18,9 +18,9 @@ __all__ = ["AdaptiveK", "LargestDrop"]
 
 @dataclass(frozen=True, slots=True)
 class LargestDrop:
-    """Keeps what stands above the largest drop between neighbours in the list of scores.
+    """Keeps what is above the largest drop between neighbours in the list of scores.
 
-    Of equal drops the first counts. Where the scores do not fall at all there is no place to cut, and all is kept.
+    Of equal drops the first counts. Where the scores do not fall at all no place to cut exists, and all is kept.
     """
 
     depth: int = 50
@@ -37,7 +37,7 @@ class LargestDrop:
             )
 
     def keep(self, scores: Sequence[float]) -> int:
-        """Says how many to keep."""
+        """Return how many to keep."""
         drops = [upper - lower for upper, lower in pairwise(scores)]
         drops = drops[: len(drops) - int(len(drops) * self.tail)]
         if not drops or max(drops) <= 0.0:
@@ -79,11 +79,11 @@ class AdaptiveK:
         return LargestDrop(self.depth, self.buffer, self.tail)
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

@@ -43,7 +43,7 @@ class AdaptiveRag:
     name: ClassVar[str] = "adaptive_rag"
 
     def begin(self) -> Controller:
-        """Gives a controller that has not chosen its route yet."""
+        """Return a controller that has not chosen its route yet."""
         return _Controller()
 
 
@@ -74,6 +74,6 @@ async def _route(view: View, calls: ModelCalls) -> Controller:
 def _read_route(reply: ChatReply, repairs: Repairs) -> Controller:
     found = _LETTER.match(read_line(reply.text))
     if found is None:
-        raise ReplyError("The reply is none of the letters A, B and C.")
+        raise ReplyError("The reply is not one of the letters A, B and C.")
     routes: dict[str, Method] = {"A": NoRag(), "B": Static(), "C": Iterative()}
     return routes[found.group(1).upper()].begin()

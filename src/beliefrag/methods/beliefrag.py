@@ -130,7 +130,7 @@ class _Controller:
         kept = tuple(each for each in self._seen if each not in self._observation.unhelpful)
         if ids and ids in (self._seen, kept):
             return True
-        # A draft form reads what the answer prompt would show, so that its draft can be the answer.
+        # A draft form reads what the answer prompt would show so that its draft can be the answer.
         window = view.answer_window if calls.verifier in DRAFT_FORMS else view.verifier_window
         observed = await calls.verify(view.question, window) if ids else NOTHING_OBSERVED
         if observed is None:

@@ -63,7 +63,7 @@ class Crag:
             raise ValueError(f"strips is at least 0, not {self.strips}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the grades."""
+        """Return a controller that remembers the grades."""
         return _Controller(self)
 
 
@@ -145,7 +145,7 @@ class _Controller:
         return replace(ending, shown=self._refine(view))
 
     def _refine(self, view: View) -> tuple[Passage, ...]:
-        """Gives what the answer prompt shows: the best strips of the passages that are not poor, of all if all are."""
+        """Return what the answer prompt shows: the best strips of the passages that are not poor, of all if all are."""
         window = view.answer_window
         good = tuple(p for p in window if self._grades.get(p.id, 1.0) >= self._method.incorrect) or window
         return keep_best_strips(view.question.text, good, self._method.strips) if self._method.strips else good

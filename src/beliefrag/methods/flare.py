@@ -51,7 +51,7 @@ class Flare:
     """The longest text."""
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the text."""
+        """Return a controller that remembers the text."""
         return _Controller(self)
 
 
@@ -68,7 +68,7 @@ class _Draft:
         return min(word.probability for word in self.words)
 
     def query(self, masked: float) -> str:
-        """Gives the words that the model was sure enough of; all of them where it was sure of none."""
+        """Return the words that the model was sure enough of; all of them where it was sure of none."""
         sure = reasoning.strip_lead(" ".join(word.text for word in self.words if word.probability >= masked))
         return sure if re.search(r"\w", sure) else reasoning.strip_lead(self.text)
 
@@ -112,7 +112,7 @@ class _Controller:
         if not said:
             raise ReplyError("The reply holds no sentence.")
         sentence = reasoning.first_sentence(reply.text).split()
-        # A label before the sentence, or a quote around it, is no part of it; where the two do not match, all counts.
+        # A label before the sentence, or a quote around it, is not part of it; where the two do not match, all counts.
         # Words hold no spaces, so the words of the sentence are one piece of the text between two spaces.
         text = " ".join(("", *(word.text for word in said), ""))
         at = text.find(" ".join(("", *sentence, "")))

@@ -31,7 +31,7 @@ class IrCot:
     name: ClassVar[str] = "ircot"
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the reasoning."""
+        """Return a controller that remembers the reasoning."""
         return _Controller()
 
 

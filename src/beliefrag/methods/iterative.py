@@ -24,7 +24,7 @@ _COMPLETE = "it seems to have found what it looked for; look for passages that c
 )
 @dataclass(frozen=True, slots=True)
 class Iterative:
-    """Makes every search that the budget has rounds for, the query writer between them, then answers.
+    """Searches as often as the budget has rounds, the query writer between them, then answers.
 
     The fixed schedule shows what brute force buys, so the query writer's SUFFICIENT does not end it: the last query
     is rewritten instead, and the round is made. Stopping early would make it an adaptive method.
@@ -39,7 +39,7 @@ class Iterative:
             raise ValueError(f"rounds is at least 1, not {self.rounds}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers its next query."""
+        """Return a controller that remembers its next query."""
         return _Controller(self.rounds)
 
 

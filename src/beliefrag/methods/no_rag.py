@@ -31,11 +31,11 @@ class NoRag:
     name: ClassVar[str] = "no_rag"
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

@@ -27,7 +27,7 @@ _LEAD = re.compile(r"\A(?:so|thus|therefore|hence)?,?\s*(?:the\s+)?(?:final\s+)?
 
 
 def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, str]:
-    """Gives what the prompt for the next sentence is filled with."""
+    """Return what the prompt for the next sentence is filled with."""
     return {
         "question": escape(view.question.text),
         "evidence": calls.show_evidence(view.question, view.answer_window),
@@ -36,7 +36,7 @@ def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, s
 
 
 def first_sentence(text: str) -> str:
-    """Gives the first sentence of a reply; a model that is asked for one often goes on.
+    """Return the first sentence of a reply; a model that is asked for one often goes on.
 
     Raises:
         ReplyError: The reply has no words.
@@ -48,7 +48,7 @@ def first_sentence(text: str) -> str:
 
 
 def concludes(sentence: str) -> bool:
-    """Says whether the sentence gives the answer, so that no other follows it.
+    """Return whether the sentence gives the answer so that no other follows it.
 
     As in IRCoT's own exit, "answer is" may stand anywhere in it: models often add the answer to the last fact.
     """
@@ -56,12 +56,12 @@ def concludes(sentence: str) -> bool:
 
 
 def strip_lead(sentence: str) -> str:
-    """Gives the sentence without the words that announce the answer: those are no use to a search."""
+    """Return the sentence without the words that announce the answer: they do not help a search."""
     return _LEAD.sub("", sentence)
 
 
 def repeats(sentence: str, written: Sequence[str]) -> bool:
-    """Says whether the sentence says what an earlier one said: then the reasoning has ended."""
+    """Return whether the sentence says what an earlier one said: then the reasoning has ended."""
     return sentence.casefold().split() in [earlier.casefold().split() for earlier in written]
 
 
@@ -74,7 +74,7 @@ class Word:
 
 
 def reply_probability(reply: ChatReply, method: str) -> float:
-    """Gives the probability of the whole reply: the product over its tokens.
+    """Return the probability of the whole reply: the product over its tokens.
 
     Raises:
         ModelError: The model reports no token probabilities.
@@ -83,7 +83,7 @@ def reply_probability(reply: ChatReply, method: str) -> float:
 
 
 def words(reply: ChatReply, method: str) -> tuple[Word, ...]:
-    """Gives the reply's words in their order.
+    """Return the reply's words in their order.
 
     Raises:
         ModelError: The model reports no token probabilities.

@@ -48,7 +48,7 @@ class RlSearch:
     """Who gives the answer: the dialogue's last step, or the shared answer prompt."""
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the dialogue."""
+        """Return a controller that remembers the dialogue."""
         return _Controller(self)
 
 
@@ -59,7 +59,7 @@ class _Step:
     thought: str
 
     def as_message(self) -> Message:
-        """Gives what the dialogue remembers of a reply: the model's step, and nothing that it made up after it."""
+        """Return what the dialogue remembers of a reply: the model's step, and nothing that it made up after it."""
         thought = f"<think>{escape(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
         return Message("assistant", f"{thought}<{self.kind}>{escape(self.text)}</{self.kind}>")
 
@@ -108,7 +108,7 @@ class _Controller:
 
 
 def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
-    """Gives the first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
+    """Return the first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
     said, thought = _split_thoughts(reply.text)
     found = _STEP.search(said)
     if found is None:
@@ -121,7 +121,7 @@ def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
 
 
 def _split_thoughts(text: str) -> tuple[str, str]:
-    """Gives what a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
+    """Return what a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
     pieces: list[str] = []
     found: list[str] = []
     opening: re.Match[str] | None = None

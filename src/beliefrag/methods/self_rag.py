@@ -47,7 +47,7 @@ class SelfRag:
             raise ValueError(f"threshold lies from 0 to below 1, not at {self.threshold}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the latest yes or no."""
+        """Return a controller that remembers the latest yes or no."""
         return _Controller(self.threshold)
 
 
@@ -84,7 +84,7 @@ class _Controller:
 
 
 def _read_yes(reply: ChatReply, repairs: Repairs) -> float:
-    """Gives the probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
+    """Return the probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
     if reply.tokens:
         # A sign or a label before the word hides its odds: then the word itself must do.
         with contextlib.suppress(ReplyError):

@@ -24,11 +24,11 @@ class Static:
     name: ClassVar[str] = "static"
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:

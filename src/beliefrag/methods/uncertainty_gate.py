@@ -40,7 +40,7 @@ class UncertaintyGate:
     sure: float = 0.5
 
     def begin(self) -> Controller:
-        """Gives a controller that has not tried to answer yet."""
+        """Return a controller that has not tried to answer yet."""
         return _Controller(self)
 
 

@@ -43,7 +43,7 @@ PRIOR = Belief(**{name: row.prior for name, row in DIMENSIONS.items()}, cost=0.0
 
 
 def estimate(dimension: DimensionParameters, x: Diagnostics) -> float:
-    """Gives the belief that x alone would give: sigmoid(alpha + w . x)."""
+    """Return the belief that x alone would give: sigmoid(alpha + w . x)."""
     return sigmoid(_score(dimension, x))
 
 

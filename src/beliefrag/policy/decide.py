@@ -176,7 +176,7 @@ def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
 
 def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
     first = Action.VERIFY if t.correction_prunes else Action.REWRITE
-    # The ablated corrections start where the whole one would, so that they differ from it in nothing but what they do.
+    # The ablated corrections start where the whole one would so that they differ from it in nothing but what they do.
     if not (s.correction_fits and Action.VERIFY in s.legal and first in s.legal):
         return None
     if not t.correction_replaces and s.actions[-1:] == (Action.VERIFY,):

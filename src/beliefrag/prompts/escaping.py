@@ -1,4 +1,4 @@
-"""Makes untrusted text safe to put into a prompt.
+"""Escapes untrusted text before it is put into a prompt.
 
 Three things must not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a
 control token of the model's chat template (such as an end-of-turn mark). They need an angle bracket, a mark with square
@@ -97,7 +97,7 @@ _BLANK = "\u2800"
 
 
 def escape(text: str) -> str:
-    """Gives the text on one line, without angle brackets and invisible characters, safe between our delimiters."""
+    """Return the text on one line, without angle brackets and invisible characters, safe between our delimiters."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not text.isascii():
         text = _JOINER.sub("", _INVISIBLE.sub("", text)).replace(_BLANK, " ")
@@ -113,5 +113,5 @@ def _space_out(mark: re.Match[str]) -> str:
 
 
 def unescape(text: str) -> str:
-    """Gives a reply with the brackets of the original passages put back, for people to read."""
+    """Return a reply with the brackets of the original passages put back, for people to read."""
     return text.replace("‹", "<").replace("›", ">")

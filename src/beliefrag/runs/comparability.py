@@ -74,7 +74,7 @@ def differences(
     prompts: Collection[str] | None = None,
     free_thresholds: Collection[str] = (),
 ) -> Iterator[RunDifference]:
-    """Lists what two runs were made with that is not the same, aspect by aspect.
+    """List what two runs were made with that is not the same, aspect by aspect.
 
     Args:
         first: A run.
@@ -97,7 +97,7 @@ def differences(
 def _values(
     aspect: Aspect, first: RunRecord, second: RunRecord, prompts: Collection[str]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Gives the two values of each thing that an aspect is made of, by name."""
+    """Return the two values of each thing that an aspect is made of, by name."""
     shared = [(first.setups[name], second.setups[name]) for name in first.methods if name in second.methods]
     if aspect is Aspect.BUDGET:
         one, other = ({**_DEFAULTS["budget"], **run.budget} for run in (first, second))
@@ -145,7 +145,7 @@ def _show(value: Any) -> Any:
 
 
 def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
-    """Says why a run was not made as it is required to be, in words.
+    """Return why a run was not made as it is required to be, in words.
 
     Args:
         run: The run.
@@ -164,9 +164,9 @@ def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injec
 
 
 def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
-    """Gives the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
+    """Return the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
 
-    Other versions of the software are no reason to refuse, since most change no number; they are all kept.
+    Other versions of the software do not matter, since most change no number; they are all kept.
 
     Raises:
         RunChanged: Something that shapes the numbers is not what it was.
@@ -195,7 +195,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "method_options": {**before.method_options, **now.method_options},
             "setups": {**now.setups, **before.setups},
             "judge": before.judge or now.judge,
-            # The newest word on prices counts: they shape no number, and a mended one should be taken.
+            # The newest word on prices counts: they shape no number, and a corrected one should be taken.
             "price": now.price or before.price,
             "judge_price": now.judge_price or before.judge_price,
             **(_calibrated_parts(before, now) if now.calibrated and not before.calibrated else {}),
@@ -221,7 +221,7 @@ def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDiffer
 
 
 def _calibrated_parts(before: RunRecord, now: RunRecord) -> dict[str, Any]:
-    """Gives what a run without a calibrated method left open, as the first such method sets it."""
+    """Return what a run without a calibrated method left open, as the first such method sets it."""
     settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
     return {"settings": {**before.settings, **settings}}
 

@@ -1,4 +1,4 @@
-"""`run.json`: all that a run's numbers depend on, so that a run never goes on as something else than it began."""
+"""`run.json`: all that a run's numbers depend on so that a run never goes on as something else than it began."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class RunRecord(_Strict):
     settings: Mapping[str, Any]
     """As they were resolved when the run began."""
     price: Price | None = None
-    """What the model's tokens cost when they were asked for; None where nobody knows."""
+    """What the model's tokens cost when they were asked for; None if it is unknown."""
     judge_price: Price | None = None
 
     @property
@@ -178,10 +178,10 @@ class RunRecord(_Strict):
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
-        """Reads the record of the run in a folder.
+        """Read the record of the run in a folder.
 
         Raises:
-            RunError: There is none, or it cannot be used.
+            RunError: The folder has none, or it cannot be used.
         """
         path = folder / RUN_FILE
         try:
@@ -200,7 +200,7 @@ class RunRecord(_Strict):
             raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.", remedy=_RESTORE) from None
 
     def write(self, folder: Path) -> None:
-        """Writes the record to another file first: a kill leaves the old one or the new one, never half of one."""
+        """Write the record to another file first: a kill leaves the old one or the new one, never half of one."""
         path, unfinished = folder / RUN_FILE, folder / f"{RUN_FILE}.new"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ class RunRecord(_Strict):
 
 
 def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
-    """Gives the error where the file is whole, and has another format or a field that is not known here."""
+    """Return the error where the file is whole, and has another format or a field that is not known here."""
     if found["type"] != "extra_forbidden" and found["loc"] != ("format",):
         return None
     versions = json.loads(path.read_bytes()).get("versions")
@@ -226,10 +226,10 @@ def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
 
 
 def budget_of(run: RunRecord) -> Budget:
-    """Gives what each of the run's episodes could spend.
+    """Return what each of the run's episodes could spend.
 
     Raises:
-        RunError: Another version wrote it, with a limit that is not known here, or it is no budget.
+        RunError: Another version wrote it, with a limit that is not known here, or it is not a budget.
     """
     try:
         return Budget(**_known_values("budget", run.budget, Budget(), run))
@@ -241,7 +241,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
     """Return the thresholds that the run's calibrated method decided with, or else those of its first method.
 
     Raises:
-        RunError: Another version wrote it, with a threshold that is not known here, or they are none.
+        RunError: Another version wrote it, with a threshold that is not known here, or they are invalid.
     """
     try:
         setups = list(run.setups.values())
@@ -252,7 +252,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
 
 
 def settings_of(run: RunRecord) -> Settings:
-    """Gives the settings as they were resolved when the run began.
+    """Return the settings as they were resolved when the run began.
 
     Raises:
         RunError: Another version wrote them, with a setting that is not known here.
@@ -272,7 +272,7 @@ def _known_values(what: str, values: Mapping[str, Any], ours: object, run: RunRe
 
 
 def _other_version(versions: object, what: str) -> RunError:
-    """Gives the error for a run that has something that this version does not know.
+    """Return the error for a run that has something that this version does not know.
 
     Args:
         versions: The versions in `run.json`, if it has them.
@@ -287,7 +287,7 @@ def _other_version(versions: object, what: str) -> RunError:
 
 
 def versions() -> dict[str, str]:
-    """Gives what the run was made with."""
+    """Return what the run was made with."""
     ours = {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system()}
     return {**ours, **_package_versions()}
 
@@ -298,7 +298,7 @@ def _package_versions() -> dict[str, str]:
 
 
 def now() -> str:
-    """Gives the time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -306,21 +306,21 @@ _SETTINGS = "the settings"
 
 
 def model_price(identity: str, given: Prices) -> Price | None:
-    """Gives the price of the model that the methods ask: what the settings say, else what the table says."""
+    """Return the price of the model that the methods ask: what the settings say, else what the table says."""
     if given.tokens_in is not None and given.tokens_out is not None:
         return Price(given.tokens_in, given.tokens_out, source=_SETTINGS)
     return price_of(identity)
 
 
 def judge_price(identity: str, model: str, given: Prices) -> Price | None:
-    """Gives the price of the judge. A judge that is the methods' own model costs what that costs."""
+    """Return the price of the judge. A judge that is the methods' own model costs what that costs."""
     if given.judge_tokens_in is not None and given.judge_tokens_out is not None:
         return Price(given.judge_tokens_in, given.judge_tokens_out, source=_SETTINGS)
     return model_price(identity, given) if identity == model else price_of(identity)
 
 
 def in_dollars(identity: str, price: Price | None, usage: Usage) -> str:
-    """Says what this usage costs and which price that rests on, or that no price is known."""
+    """Return what this usage costs and which price that rests on, or that no price is known."""
     if price is None:
         return f"no price known for {model_name(identity)}; the settings under prices can give one"
     if price.is_free:

@@ -62,7 +62,7 @@ class EpisodeLine:
         Raises:
             RunError: A step or a reply of it is damaged.
         """
-        return _parse(Episode, self._text, self.folder, f"Line {self.number:,}")
+        return parse_line(Episode, self._text, self.folder, f"Line {self.number:,}")
 
 
 class EpisodeLog:
@@ -90,7 +90,7 @@ class EpisodeLog:
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 held.callback(os.close, self._file)
                 self._drop_torn_line()
-                # As it was when the file was opened: it does not grow with the run, so that memory stays flat.
+                # As it was when the file was opened: it does not grow with the run so that memory stays flat.
                 latest = {line.summary.key: (line.summary, line.offset) for line in read_lines(folder)}
                 self.summaries = {key: summary for key, (summary, _) in latest.items()}
                 self._offsets = {key: offset for key, (_, offset) in latest.items()}
@@ -105,7 +105,7 @@ class EpisodeLog:
             ) from None
 
     async def append(self, episode: Episode) -> None:
-        """Puts one episode on disk. Lines that come while the disk is busy go together with the next one.
+        """Put one episode on disk. Lines that come while the disk is busy go together with the next one.
 
         Raises:
             RunError: It cannot be written.
@@ -121,7 +121,7 @@ class EpisodeLog:
                 await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
     def episode(self, key: EpisodeKey) -> Episode:
-        """Gives the whole of an episode that was there when the file was opened.
+        """Return the whole of an episode that was there when the file was opened.
 
         Raises:
             RunError: Its line is damaged.
@@ -129,7 +129,7 @@ class EpisodeLog:
         return read_episode_at(self.path.parent, self._offsets[key])
 
     def close(self) -> None:
-        """Closes the file and lets another process run the run. What still waits for the disk is written first."""
+        """Close the file and lets another process run the run. What still waits for the disk is written first."""
         try:
             if self._pending or not self._synced:
                 self._write(b"".join(self._pending), sync=True)
@@ -180,7 +180,7 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
     """Return the numbers of each episode of a run, in the order of the lines that count: the last one of each.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     found: dict[EpisodeKey, EpisodeSummary] = {}
     for line in read_lines(folder):
@@ -190,10 +190,10 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
 
 
 def read_episodes(folder: Path) -> Iterator[Episode]:
-    """Reads the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
+    """Read the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     latest = {line.summary.key: line.offset for line in read_lines(folder)}
     for offset in latest.values():
@@ -201,10 +201,10 @@ def read_episodes(folder: Path) -> Iterator[Episode]:
 
 
 def read_lines(folder: Path) -> Iterator[EpisodeLine]:
-    """Reads every line of a run in the order of the file, also those that a later line replaces.
+    """Read every line of a run in the order of the file, also those that a later line replaces.
 
     Raises:
-        RunError: A line other than a torn last one is no episode.
+        RunError: A line other than a torn last one is not an episode.
     """
     path = folder / EPISODES_FILE
     if not path.exists():
@@ -213,13 +213,13 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
-                summary = _parse(EpisodeSummary, line, folder, f"Line {number:,}")
+                summary = parse_line(EpisodeSummary, line, folder, f"Line {number:,}")
                 yield EpisodeLine(folder, number, offset, summary, line)
             offset += len(line)
 
 
 def read_episode_at(folder: Path, offset: int) -> Episode:
-    """Reads the whole episode whose line begins at this byte of the file.
+    """Read the whole episode whose line begins at this byte of the file.
 
     Raises:
         RunError: The file cannot be read, or no episode begins there.
@@ -227,7 +227,7 @@ def read_episode_at(folder: Path, offset: int) -> Episode:
     try:
         with (folder / EPISODES_FILE).open("rb") as file:
             file.seek(offset)
-            return _parse(Episode, file.readline(), folder, f"The line at byte {offset:,}")
+            return parse_line(Episode, file.readline(), folder, f"The line at byte {offset:,}")
     except OSError as error:
         raise RunError(f"{folder / EPISODES_FILE} cannot be read: {error.strerror}.") from error
 
@@ -246,7 +246,7 @@ def episode_line(episode: Episode) -> bytes:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _parse(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
+def parse_line(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
     try:
         return kind.model_validate_json(line, strict=True)
     except ValidationError as error:

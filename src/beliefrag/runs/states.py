@@ -93,7 +93,7 @@ class Trajectory:
 
 
 def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Trajectory]]:
-    """Reads the record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
+    """Read the record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
 
     Raises:
         RunError: The folder holds no run, or it cannot be read.
@@ -110,7 +110,7 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
 
 
 def trajectory_of(episode: Episode, budget: Budget) -> Trajectory:
-    """Gives the states of one episode. There are none where the method measures nothing."""
+    """Return the states of one episode. A method that measures nothing has none."""
     key = episode.key
     return Trajectory(key.dataset, key.method, key.question_id, tuple(_states(episode, budget)))
 

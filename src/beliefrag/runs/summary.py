@@ -124,9 +124,9 @@ class Summary:
 
 
 def summarise(folder: Path) -> Summary:
-    """Computes the numbers of the run in a folder. Nothing is written and no model is asked.
+    """Compute the numbers of the run in a folder. Nothing is written and no model is asked.
 
-    Surveys are no methods to compare, and are in no number.
+    Surveys are left out: they are not methods to compare.
 
     Raises:
         RunError: The folder holds no run, it cannot be read, or it has no method to report on.
@@ -141,7 +141,7 @@ def summarise(folder: Path) -> Summary:
 
 
 def summarise_episodes(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> Summary:
-    """Computes the numbers of a run from its record and its episodes, wherever these were read from."""
+    """Compute the numbers of a run from its record and its episodes, wherever these were read from."""
     methods = [method for method in METHODS if method in run.methods]
     found: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
     asked = {
@@ -251,12 +251,12 @@ class Cell:
         return self.episodes + self.missing + self.failed
 
     def is_incomplete(self, measure: str) -> bool:
-        """Says whether the number is over fewer questions than were asked."""
+        """Return whether the number is over fewer questions than were asked."""
         return bool(self.missing or self.failed or (measure == "judge" and self.unjudged))
 
 
 def measure_values(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
-    """Gives one value per question for a measure, seeds averaged; failed episodes and those without it left out."""
+    """Return one value per question for a measure, seeds averaged; failed episodes and those without it left out."""
     found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
     return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
 
@@ -274,7 +274,7 @@ def _tokens_beside_f1(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
 
 
 def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
-    """Gives the numbers of one method on one dataset, from its episodes."""
+    """Return the numbers of one method on one dataset, from its episodes."""
     finished = [episode for episode in episodes if episode.finished]
     measures = {name: measure_values(finished, name) for name in MEASURES}
     beside = _tokens_beside_f1(finished)
@@ -316,9 +316,9 @@ def _is_unjudged(episode: EpisodeSummary) -> bool:
 
 
 def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
-    """Gives one method over all datasets.
+    """Return one method over all datasets.
 
-    Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.
+    Where it finished nothing on one of them it has no mean, which would be over fewer datasets than the others'.
 
     Args:
         cells: The method's cells, one for each dataset.
@@ -382,7 +382,7 @@ class DatasetComparison:
 def compare_methods(
     run: RunRecord, episodes: Collection[EpisodeSummary], first: str, second: str, *, allow_unequal: bool = False
 ) -> list[DatasetComparison]:
-    """Computes the paired differences, first minus second, for each dataset of a run.
+    """Compute the paired differences, first minus second, for each dataset of a run.
 
     Args:
         run: The record of the run.
@@ -393,7 +393,7 @@ def compare_methods(
             out.
 
     Raises:
-        RunError: The run does not have a method, the two are one, or there is no question that both finished.
+        RunError: The run does not have a method, the two are one, or no question was finished by both.
         UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     if first == second:
@@ -425,7 +425,7 @@ def compare_methods(
 
 
 def describe_incomplete(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str) -> str:
-    """Says what a reader of these methods' numbers must know first; empty where all episodes have finished."""
+    """Return what a reader of these methods' numbers must know first; empty where all episodes have finished."""
     methods = tuple(method for method in dict.fromkeys(methods) if method in run.methods)
     asked = {(dataset, each) for dataset, record in run.datasets.items() for each in record.question_ids}
     own = [e for e in episodes if e.key.method in methods and (e.key.dataset, e.key.question_id) in asked]

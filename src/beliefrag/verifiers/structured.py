@@ -33,7 +33,7 @@ class Structured:
     number: ClassVar[str] = "number"
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks once."""
+        """Ask once."""
 
         def read(reply: ChatReply, repairs: Repairs) -> Observation:
             found = read_json_object(reply.text, repairs)

@@ -22,6 +22,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -377,7 +378,7 @@ def reader_of(
 
     def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
         for path in files:
-            for found in read_each(records(path), form, lambda record, path=path: make(record, path)):  # type: ignore[misc]
+            for found in read_each(records(path), form, partial(make, path=path)):
                 yield found if isinstance(found, Problem) else replace(found[1], place=found[0])
 
     read.__module__ = make.__module__

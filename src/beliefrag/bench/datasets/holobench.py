@@ -16,6 +16,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,8 @@ def _read_questions(database: str, records: Sequence[RawRecord], tables: _Tables
     everything = tuple({passage.id: passage for table in passages.values() for passage in table}.values())
     with closing(RowDatabase({table: [row for _, row in pairs] for table, pairs in tables.items()})) as engine:
         for number, record in enumerate(records, 1):
-            identifier = f"{database}_{number}"
-            for found in read_each(
-                [record], _QueryRecord, lambda each, key=identifier: _make_question(each, key, engine, passages)
-            ):
+            make = partial(_make_question, f"{database}_{number}", engine, passages)
+            for found in read_each([record], _QueryRecord, make):
                 if isinstance(found, Problem):
                     yield found
                 else:
@@ -112,7 +111,7 @@ def _read_questions(database: str, records: Sequence[RawRecord], tables: _Tables
 
 
 def _make_question(
-    record: _QueryRecord, identifier: str, engine: RowDatabase, passages: Mapping[str, Sequence[Passage]]
+    identifier: str, engine: RowDatabase, passages: Mapping[str, Sequence[Passage]], record: _QueryRecord
 ) -> LabelledQuestion:
     answer = row_texts(engine.answer(record.query))
     ranged = engine.list_rows_in_range(record.query)

@@ -44,7 +44,8 @@ def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) ->
     Raises:
         NotAvailable: The episode has no such passage.
     """
-    passage = asked.passages.get(passage_id)
+    known = asked.record.passages if asked.record else {}
+    passage = known.get(passage_id)
     if passage is None:
         raise NotAvailable("The answer has no such passage.")
     index = getattr(retriever, "index", retriever)
@@ -55,7 +56,7 @@ def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) ->
         except RetrievalError:
             # The index was replaced by a newer version since the question was asked.
             pass
-    same = [each for each in asked.passages.values() if each.source == passage.source and passage.source]
+    same = [each for each in known.values() if each.source == passage.source and passage.source]
     return _body(same or [passage], False, passage)
 
 

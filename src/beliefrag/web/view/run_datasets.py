@@ -1,7 +1,7 @@
 """Questions, gold answers and passages of a run's datasets, where their folders are on this machine.
 
 A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record.
-One that only has the same name is not used, because its gold answers could be others. A run over somebody's own
+One that only has the same name is not used, because its gold answers could be others. A run over a user's own
 questions and documents is found by what this machine remembers of it, or by the paths that are given.
 """
 
@@ -49,7 +49,7 @@ class RunDatasets:
     Args:
         folders: Datasets, or folders of datasets.
         records: What the run recorded about each dataset.
-        own: Where somebody's own questions and documents are now, if they were named.
+        own: Where a user's own questions and documents are now, if they were named.
     """
 
     def __init__(
