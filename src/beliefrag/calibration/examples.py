@@ -79,9 +79,9 @@ def read_collection(folders: Sequence[Path]) -> StateCollection:
         RunError: A folder holds no run, or it cannot be read.
         CalibrationError: No state was recorded, a run is given twice, or the runs were not made alike.
     """
-    repeated = [folder for folder, times in Counter(folder.resolve() for folder in folders).items() if times > 1]
-    if repeated:
-        raise CalibrationError(f"{repeated[0]} is given twice.", remedy="Name each run once: its states count once.")
+    for place, folder in enumerate(folders):
+        if folder.resolve() in {other.resolve() for other in folders[:place]}:
+            raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
     read = [read_trajectories(folder) for folder in folders]
     first = read[0][0]
     for folder, (run, _) in zip(folders[1:], read[1:], strict=True):

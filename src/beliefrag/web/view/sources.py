@@ -11,12 +11,7 @@ from typing import Literal, Protocol, TypeVar
 from pydantic import BaseModel
 
 from beliefrag._version import __version__
-<<<<<<< HEAD
 from beliefrag.bench.own_questions import OwnDocuments
-from beliefrag.events import Event, as_record
-=======
-from beliefrag.bench.own_documents import OwnDocuments
->>>>>>> main
 from beliefrag.record import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
