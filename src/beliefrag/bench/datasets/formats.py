@@ -22,7 +22,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -378,7 +377,11 @@ def reader_of(
 
     def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
         for path in files:
-            for found in read_each(records(path), form, partial(make, path=path)):
+
+            def make_entry(record: _R, path: Path = path) -> DatasetEntry:
+                return make(record, path)
+
+            for found in read_each(records(path), form, make_entry):
                 yield found if isinstance(found, Problem) else replace(found[1], place=found[0])
 
     read.__module__ = make.__module__
