@@ -430,8 +430,7 @@ def risk(
         confidence: The probability with which each limit must hold.
         label: What says whether an answer was right, as in `fit`.
         thresholds: The policy that the guarantee is for.
-        out: The file to write the calibration with its guarantees to; the curve is drawn next to it. It must be new,
-            or the file of this calibration. By default nothing is written.
+        out: A new file, or that of this calibration, to write it with its guarantees to; the curve is drawn next to it.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     for share in (*targets, confidence):
@@ -561,8 +560,8 @@ def auto(
         searches: For lean: search where the first answer is unsure, so that the value of a search is fitted.
         name: The name of the calibration; by default that of the model.
         seed: Another seed draws other passages.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: How many calls are made at a time.
+        settings: As in `bench.run`.
+        concurrency: As in `bench.run`.
         confirm: Called with the plan; if it returns False, no model is asked and the result is None.
         progress: Called with how many questions are made, and how many are wanted.
         run_progress: Called while the questions are asked.

@@ -240,12 +240,7 @@ class MethodComparison:
 
 
 def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
-    """Return the dataset of your own questions with answers (CSV, TSV or JSON Lines) on your own documents.
-
-    Raises:
-        DataError: The questions cannot be used.
-        CorpusError: The documents cannot be used.
-    """
+    """Return the dataset of your own questions with answers (CSV, TSV or JSON Lines) on your own documents."""
     paths = [docs] if isinstance(docs, str | Path) else docs
     return OwnDocuments(Path(questions), tuple(Path(each) for each in paths)).load()
 
@@ -253,14 +248,7 @@ def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path])
 def preview(
     spec: RunSpec, *, out: str | Path, settings: Settings | None = None, concurrency: int | None = None
 ) -> Preview:
-    """Return what a run would do and about what it would cost. No model is asked, and nothing is written.
-
-    Args:
-        spec: What to run.
-        out: The run's folder, new or with a run that continues.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: Most calls at a time.
-    """
+    """Return what `run` would do and about what it would cost. No model is asked, and nothing is written."""
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     try:
         return Preview(prepared.plan, prepared.record, tuple(prepared.describe()))
@@ -365,15 +353,7 @@ async def carry_out_async(
 
 
 def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
-    """Return the numbers of a run, with intervals. No model is asked.
-
-    Args:
-        folder: The run's.
-        out: A folder for the report as Markdown, CSV, LaTeX and one HTML page. Nothing is written by default.
-
-    Raises:
-        RunError: The folder holds no run, it cannot be read, or it has no method to report on.
-    """
+    """Return the numbers of a run, with intervals; with `out` also write them as Markdown, CSV, LaTeX and HTML."""
     summary = summarise(Path(folder))
     return Report.from_summary(summary, () if out is None else write_report(summary, Path(out)))
 
@@ -381,11 +361,7 @@ def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
 def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
     """Compare two methods of a run on the same questions, in F1 and in tokens.
 
-    Args:
-        folder: The run's.
-        first: A method of the run.
-        second: Another one.
-        allow_unequal: Compare on the questions that both finished, where they did not finish the same ones.
+    With `allow_unequal` they are compared on the questions that both finished, where they did not finish the same ones.
 
     Raises:
         RunError: The run does not have a method, or there is no question that both finished.

@@ -1,4 +1,4 @@
-"""Questions with known answers, made from somebody's own documents by the model that is to be calibrated.
+"""Questions with known answers, made from the user's documents by the model that is to be calibrated.
 
 A passage gives a question that it answers. Two passages of which one names what the other is about give a question that
 needs both. A question whose passage is taken out of the documents can no longer be answered from them. What the model
@@ -180,11 +180,11 @@ def find_fault(question: str, answer: str, seed: QuestionSeed) -> str | None:
         (not 0 < len(words) <= _LONGEST_ANSWER, f"The answer must have 1 to {_LONGEST_ANSWER} words."),
         (len(asked.split()) < _SHORTEST_QUESTION, "That is not a whole question."),
         (not question.rstrip().endswith(("?", "\uff1f")), "The question must end with a question mark."),
-        (phrase not in texts[-1], "The answer does not stand in the passage word for word."),
+        (phrase not in texts[-1], "The answer is not in the passage word for word."),
         (phrase in asked, "The question holds the answer."),
         (bool(_SPEAKS_OF_TEXT.search(question)), "The question speaks of the passage, which its reader does not see."),
         (bool(seed.bridge) and bridge in asked, "The question names what it should describe."),
-        (len(texts) > 1 and phrase in texts[0], "The answer stands in the first passage already."),
+        (len(texts) > 1 and phrase in texts[0], "The answer is in the first passage already."),
     )
     return next((reason for is_wrong, reason in faults if is_wrong), None)
 

@@ -41,7 +41,7 @@ _FEEDBACK = "feedback"
 
 @dataclass(frozen=True, slots=True)
 class OwnDocuments:
-    """A file of one's own questions with answers (CSV, TSV or JSON Lines), and the documents to answer them from."""
+    """A file of the user's questions with answers (CSV, TSV or JSON Lines), and the documents to answer them from."""
 
     questions: Path
     docs: tuple[Path, ...]
@@ -68,12 +68,7 @@ class OwnDocuments:
 
 
 def find_own_documents(gold: str, fingerprint: str) -> OwnDocuments | None:
-    """Return the files that a dataset with these hashes was made from; None if this machine does not know them.
-
-    Args:
-        gold: The hash of its questions with their answers.
-        fingerprint: The fingerprint of its passages.
-    """
+    """Return the files that a dataset with these hashes of questions and passages was made from, if they are known."""
     try:
         paths = json.loads(_note_path(gold, fingerprint).read_bytes())
         return OwnDocuments(Path(paths["questions"]), tuple(Path(each) for each in paths["docs"]))

@@ -55,7 +55,7 @@ def passages_to_search(dataset: Dataset) -> tuple[Passage, ...]:
 
 
 class Injector:
-    """Makes the retriever of each episode of one dataset.
+    """The maker of the retrievers of one dataset, one for each episode.
 
     Args:
         dataset: The whole dataset: false answers are drawn from all of its questions, noise from all passages.

@@ -28,7 +28,7 @@ class Gold:
     answers: tuple[str, ...]
     """Accepted answers, any of which is right; for a set-valued question, the rows that all belong to the answer."""
     supporting: tuple[str, ...] | None = None
-    """Ids of the passages that the answer rests on; None where nobody annotated them, which is not the same as none."""
+    """Ids of the passages that the answer rests on; None where they are not annotated."""
     answer_groups: tuple[tuple[str, ...], ...] = ()
     """Where an answer has several parts, the accepted spellings of each part. Empty where one answer is enough."""
     fake_answer: str | None = None

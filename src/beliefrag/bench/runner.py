@@ -149,15 +149,10 @@ class CircuitBreaker:
         self._any_success = True
 
     def record_failure(self, cause: str, *, before: str, replies: int) -> None:
-        """Count a failure.
+        """Count a failure with this cause, after that number of replies of the model.
 
-        One with the cause that the same episode failed with before is not counted: a few dozen of them would end every
-        attempt to continue. It counts all the same if the server gave no usable reply and has never succeeded.
-
-        Args:
-            cause: Why it failed now.
-            before: Why it failed when it was last tried; empty if it did not, or was not.
-            replies: How many the model gave before it failed.
+        One with the cause that the same episode failed with `before` is not counted: a few dozen would end each attempt
+        to continue. It counts all the same if the server gave no usable reply and has never succeeded.
         """
         known = cause == before and cause != TransportError.__name__
         if not (known and (self._any_success or replies)):

@@ -185,12 +185,8 @@ def set_up(
 ) -> Setup:
     """Open everything, the cheap things first.
 
-    Args:
-        settings: Model, budget and the rest.
-        spec: What to run.
-        before: The record of the run that continues, if there is one. A replay takes the models' identities from it, so
-            neither weights nor a server are needed.
-        wrap_model: Puts a layer around the model that the episodes share.
+    `before` is the record of the run that continues: a replay takes the models' identities from it, so neither weights
+    nor a server are needed. `wrap_model` puts a layer around the model that the episodes share.
     """
     plans = {name: plan_search(settings, name) for name in spec.method_names}
     model = wrap_model(_open_model(settings, spec, before.model if before else None))

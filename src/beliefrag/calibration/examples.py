@@ -240,13 +240,8 @@ def label_searches(
 ) -> Examples:
     """Return the unanswerable states from which a search was made, positive where the state after it was answerable.
 
-    A search at the end of a correction is left out: the policy does not ask what it is worth.
-
-    Args:
-        trajectories: The recorded states.
-        label: What says whether an answer was right.
-        is_consulted: Whether the policy asks at a state what a search is worth. Where the query was rewritten before
-            the search, that is the state before the rewriting.
+    A search at the end of a correction is left out: the policy does not ask what it is worth. `is_consulted` returns
+    whether it asks at a state; where the query was rewritten before the search, that is the state before the rewriting.
     """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))

@@ -49,13 +49,9 @@ class Logistic:
 
 
 def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Logistic:
-    """Fit a logistic regression. There must be examples of both outcomes.
+    """Fit a logistic regression to rows of columns, with outcomes of 1 and 0, both of which must occur.
 
-    Args:
-        columns: One row for each example.
-        outcomes: 1 or 0 for each.
-        weights: What each counts.
-        inverse_ridge: How little the weights are drawn towards 0, on columns of spread 1.
+    `inverse_ridge` is how little the weights are drawn towards 0, on columns of spread 1.
     """
     (found,) = refit_logistic(columns, outcomes, weights[None], inverse_ridge)
     intercept, *slopes = (round(float(value), _DIGITS) for value in found)
@@ -197,9 +193,7 @@ class FittedKinds:
 def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS) -> FittedKinds:
     """Fit raw, Platt, logistic and isotonic to these states, which must have both outcomes.
 
-    Args:
-        examples: The states.
-        diagnostics: The diagnostics that the logistic kind may use.
+    The logistic kind may use the `diagnostics`.
     """
     with explain_missing_extra("A fit", "bench"):
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415

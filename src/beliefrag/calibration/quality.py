@@ -98,10 +98,7 @@ def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
 def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
     """Measure everything that is reported of probabilities on held-out examples.
 
-    Args:
-        p: A probability for each example.
-        examples: Examples that nothing was fitted or chosen on.
-        base_rate: The share of positive outcomes among the fitted ones.
+    The `base_rate` is the share of positive outcomes among the fitted examples.
     """
     y, weights = examples.outcomes, examples.weights
     return Quality(

@@ -59,14 +59,9 @@ def collect_example(
     may_help: Callable[[str], bool] = lambda _: False,
     weight: float = 1.0,
 ) -> RankerExample | None:
-    """Gather the candidates of a question with their labels; None when the search finds nothing.
+    """Gather the candidates of a question with their labels; None if the search finds nothing.
 
-    Args:
-        retriever: Linked retrieval over the passages. Its ranker does not matter here.
-        question: What is asked.
-        needed: The ids of the passages that are needed.
-        may_help: Whether another passage, by its id, holds the answer too.
-        weight: How much the question counts.
+    `needed` are the ids of the passages that are needed; `may_help` says of another whether it holds the answer too.
     """
     ranking = retriever.rank(question)
     if ranking is None:
@@ -90,7 +85,7 @@ def fit_ranker(
         raise CalibrationError(
             f"{len(usable)} of {len(examples)} questions have a needed passage among their candidates, and a ranker "
             f"needs {LEAST_QUESTIONS}.",
-            remedy="Give more questions, or answers that stand in the documents word for word.",
+            remedy="Give more questions, or answers that are in the documents word for word.",
         )
     # The second look must see the first as it is on questions that it was not fitted on.
     seen: list[_Rows] = []

@@ -1,6 +1,6 @@
 """Our own form of every benchmark: `questions.jsonl`, `corpus.jsonl` and `card.json` in a folder.
 
-A question has `id`, `question`, `answers` and `supporting` (null where nobody annotated it); `answer_groups`,
+A question has `id`, `question`, `answers` and `supporting` (null if not annotated); `answer_groups`,
 `fakeanswer` and `answer_form` where they apply; every other field is a label. A passage has `id`, `title` and `text`.
 Both files may be compressed with gzip. The same content always gives the same bytes, and so the same hash.
 """
@@ -215,17 +215,16 @@ def _question_record(question: LabelledQuestion) -> dict[str, Any]:
 def import_dataset(
     name: str, files: Sequence[Path], out: Path, *, corpus: Path | None = None, skip_broken: bool = False
 ) -> Card:
-    """Read published files and write them in the common form into a new folder.
+    """Read published files and write them in the common form into a new or empty folder.
 
     Args:
         name: The format, such as `hotpotqa`.
         files: The published files, compressed with gzip or not.
-        out: The folder to create. It must not exist, or must be empty.
+        out: The folder.
         corpus: Further passages to search, in the common form, for a benchmark that has none of its own.
         skip_broken: Leave out records that cannot be read, and list them in the card. Otherwise they are an error.
 
     Raises:
-        SettingsError: There is no such format.
         DataError: A file is not of this format or broken, or the folder is in use.
     """
     published = find_format(name)
@@ -318,12 +317,9 @@ def _describe_folder(folder: Path) -> CardFile:
 
 
 def fetch_published_files(name: str, folder: Path, *, on_file: Callable[[str], None] = lambda line: None) -> list[Path]:
-    """Download the published files of a format from the Hugging Face hub; return their paths.
+    """Download the published files of a format from the Hugging Face hub into a folder; return their paths.
 
-    Args:
-        name: The format.
-        folder: Where to put them. Files that are there already are kept.
-        on_file: Called with a line for each file that is downloaded.
+    Files that are there already are kept; `on_file` is called with a line for each that is downloaded.
 
     Raises:
         DataError: The hub does not have this format in its published form, or does not give the files.

@@ -369,10 +369,8 @@ def reader_of(
 ) -> Reader:
     """Return a reader for formats in which one record is one question.
 
-    Args:
-        form: The fields of a record.
-        make: Makes the entry of a record of that file. It raises `BadRecord` if the record is not of the format.
-        records: Reads the records of a file; by default JSON or JSON Lines.
+    A record of a file (by default JSON or JSON Lines) is validated as `form`, and `make` makes its entry; it raises
+    `BadRecord` if the record is not of the format.
     """
 
     def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
