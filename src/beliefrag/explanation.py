@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from beliefrag.record import Episode, Outcome, Step
 from beliefrag.types import Action, Belief, CitationRole, Comparison
 
-__all__ = ["ACTION_WORDS", "BELIEF_WORDS", "Explanation", "describe_belief", "describe_reason", "explain_episode"]
-
 ACTION_WORDS = {
     Action.RETRIEVE: "search",
     Action.REWRITE: "rephrase",

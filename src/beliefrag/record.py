@@ -30,25 +30,6 @@ from beliefrag.types import (
     Usage,
 )
 
-__all__ = [
-    "QUESTION",
-    "CallStarted",
-    "Episode",
-    "EpisodeKey",
-    "EpisodeSummary",
-    "Failure",
-    "Injected",
-    "ModelCall",
-    "Outcome",
-    "Progress",
-    "Search",
-    "ShownPassage",
-    "Step",
-    "Verdict",
-    "hide_question",
-    "to_json_line",
-]
-
 QUESTION = "[question]"
 """What replaces the text of a benchmark's question in the files of a run."""
 

@@ -14,26 +14,6 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = [
-    "TERMINAL",
-    "Action",
-    "Attempt",
-    "Belief",
-    "Budget",
-    "Citation",
-    "CitationRole",
-    "Comparison",
-    "Cut",
-    "Decision",
-    "Diagnostics",
-    "Hit",
-    "Observation",
-    "Passage",
-    "Provenance",
-    "Question",
-    "Usage",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -27,8 +27,6 @@ from beliefrag.answering.packing import (
 )
 from beliefrag.types import Citation, CitationRole, Passage
 
-__all__ = ["MOST_CITATIONS", "Spans", "choose_citations", "find_nearest", "find_uncovered"]
-
 MOST_CITATIONS = 4
 """A person cannot follow an argument of more sentences."""
 

@@ -19,24 +19,6 @@ from dataclasses import dataclass, replace
 from beliefrag.retrieval.chunk import count_words, find_words, split_sentences
 from beliefrag.types import Passage
 
-__all__ = [
-    "ASKS_NUMBER",
-    "EMPTY_WORDS",
-    "LEAST_WORDS",
-    "PRONOUN",
-    "PackedPassage",
-    "PackingMerits",
-    "ReadSentence",
-    "SentenceReading",
-    "cover_words",
-    "describe_packing",
-    "find_sentences",
-    "lower_words",
-    "name_words",
-    "pack_passages",
-    "read_sentences",
-]
-
 LEAST_WORDS = 20
 """The smallest limit that makes sense: a title and a short sentence."""
 
@@ -167,9 +149,6 @@ def pack_passages(
 
     Returns:
         The passages of which something is shown. With at least one passage that has words, there is at least one.
-
-    Raises:
-        ValueError: The limit is below `LEAST_WORDS`.
     """
     if limit < LEAST_WORDS:
         raise ValueError(f"packing needs a limit of at least {LEAST_WORDS} words, not {limit}")

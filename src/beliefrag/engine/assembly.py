@@ -59,19 +59,6 @@ from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
-__all__ = [
-    "Assembly",
-    "Engine",
-    "MethodParts",
-    "assemble",
-    "change_policy",
-    "choose_verifier",
-    "guarantee_from_settings",
-    "open_engine",
-    "open_model",
-    "reopen_passages",
-]
-
 
 def open_model(
     settings: Settings, *, replay: bool = False, preview: bool = False, identity: str | None = None
@@ -83,10 +70,6 @@ def open_model(
         replay: Answer from the cache alone, and ask no model.
         preview: Nothing will be asked. As in a replay, weights that are known by name need not be on this machine.
         identity: What the model of a recorded run called itself. A replay then needs neither weights nor a server.
-
-    Raises:
-        ModelError: The model cannot be used.
-        SettingsError: The address, the script or the cache cannot be used.
     """
     absent = identity if replay else None
     if absent is None and (replay or preview):
@@ -161,10 +144,6 @@ class Engine:
         Args:
             text: `NAME` or `NAME:key=value,...`; the settings hold further options.
             scale: Where the retriever's scores lie; None where they say nothing about relevance.
-
-        Raises:
-            SettingsError: The method or an option is unknown.
-            CalibrationError: The method needs a calibration, and the engine was not opened with one.
         """
         parts = self.parts_of(text)
         calibration = parts.artifact.calibration(scale) if parts.artifact else None
@@ -179,9 +158,6 @@ class Engine:
         Args:
             settings: They hold the policy; a model, verifier form or calibration in them is ignored.
             further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
-
-        Raises:
-            CalibrationError: This policy has no such guarantee.
         """
         parts = {
             name: _apply_policy(name, each, settings, self.prompts.hashes(), further_warnings)
@@ -223,12 +199,6 @@ def open_engine(
         identities: By method, the identity of the retriever that it searches, where that is not the planned one.
         model: A model that is open already, in place of the one that the settings name.
         further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
-
-    Raises:
-        SettingsError: A setting cannot be used.
-        CalibrationError: No calibration fits the model, verifier form, prompts and retriever, or it does not
-            hold the guarantee that the settings ask for.
-        ModelError: The model cannot be used.
     """
     texts = tuple(methods) or (settings.method,)
     chosen = [METHODS.choose(text, settings.methods) for text in texts if text not in STATE_COLLECTORS]
@@ -263,9 +233,6 @@ def choose_verifier(settings: Settings, text: str) -> str:
 
     A method whose profile reads drafts gets `draft`, or `stated` for a model without token probabilities. Any other
     method gets what the settings say or what suits the model.
-
-    Raises:
-        SettingsError: No verifier form or method is called that.
     """
     form = settings.verifier or default_verifier(settings.model)
     profile = find_profile(text.partition(":")[0])
@@ -328,12 +295,6 @@ def assemble(
         index: An index made by `beliefrag index`.
         retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Called while documents are read.
-
-    Raises:
-        SettingsError: A setting cannot be used, or the retriever has not the passages that it needs.
-        CalibrationError: No calibration fits the model, verifier form, prompts and retriever.
-        CorpusError: The documents or the index cannot be used.
-        ModelError: The model cannot be used.
     """
     source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
     if retriever is not None and source.is_given:
@@ -389,10 +350,6 @@ def reopen_passages(
         assembly: What was opened.
         docs: The documents; what has changed in them is read again.
         index: The index made by `beliefrag index`.
-
-    Raises:
-        SettingsError: The retriever has not the passages that it needs.
-        CorpusError: The documents or the index cannot be used.
     """
     engine = assembly.engine
     source = PassageSource(docs=docs, index=index)
@@ -409,10 +366,6 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     Args:
         assembly: What was opened.
         settings: They hold the policy; whatever else they say is passed over.
-
-    Raises:
-        SettingsError: A largest error is asked for, and the method has no calibration.
-        CalibrationError: This policy has no such guarantee.
     """
     settings = _decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
@@ -456,9 +409,6 @@ def guarantee_from_settings(
         thresholds: Those of the settings under the profile of the method.
         prompts: Hash of each prompt in use.
         calibration_warnings: Why the artifact's probabilities may be off here.
-
-    Raises:
-        CalibrationError: No such guarantee exists here.
     """
     if settings.max_error is None:
         return None

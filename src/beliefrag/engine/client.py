@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from beliefrag.settings import Settings
     from beliefrag.types import Hit, Passage, Question
 
-__all__ = ["BeliefRAG"]
-
 # What an object needs is imported when the first one is made: a program that only imports the class starts at once.
 # ruff: noqa: PLC0415
 

@@ -15,8 +15,6 @@ from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.policy.decide import Spent
 from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
 
-__all__ = ["Controller", "Measurement", "Method", "View", "hide_question_id"]
-
 
 def hide_question_id(question: Question) -> Question:
     """Return the question as a controller sees it: a benchmark's id can tell the number of hops or the split.

@@ -6,8 +6,6 @@ import math
 
 from beliefrag.models.protocol import ChatReply, ChatRequest
 
-__all__ = ["ExpectedCost"]
-
 _TOKENS_PER_CHARACTER = 1 / 3
 """What a prompt is taken to cost before the first reply tells. English has four characters or more to a token."""
 _LEAST_REPLY = 64

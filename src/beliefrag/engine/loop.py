@@ -30,8 +30,6 @@ from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Budget, Decision, Hit, Question
 from beliefrag.verifiers import VerifierForm
 
-__all__ = ["Harness", "play", "run"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -20,8 +20,6 @@ from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 
-__all__ = ["SUFFICIENT", "CallRecorder", "EvidencePacking", "ModelCalls", "is_repeated"]
-
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
 
@@ -173,9 +171,6 @@ class ModelCalls:
             passages: The evidence that the query is written in view of.
             queries: The searches that were made.
             instead: The query to take where the model has only a search to offer that was made already.
-
-        Raises:
-            TokensSpent: The token budget is too small for it.
         """
         fields = self._describe_search(question, passages, queries)
         query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(queries))
@@ -187,9 +182,6 @@ class ModelCalls:
         """Write a different query in view of the evidence and of what is wrong with it; None as in `write_query`.
 
         It does the work of `rewrite` and `write_query` in one call.
-
-        Raises:
-            TokensSpent: The token budget is too small for it.
         """
         fields = self._describe_search(question, passages, queries) | {"reason": escape(reason)}
         query = None
@@ -211,9 +203,6 @@ class ModelCalls:
 
         A model that twice gives the same one, one of the searches that were made (`queries`), or none, has nothing
         better to offer: the query stays, and the trace counts it.
-
-        Raises:
-            TokensSpent: The token budget is too small for it.
         """
         fields = {"question": escape(question.text), "query": escape(query), "reason": escape(reason)}
 
@@ -229,11 +218,7 @@ class ModelCalls:
             return query
 
     async def answer(self, question: Question, passages: Sequence[Passage], *, is_final: bool = True) -> str:
-        """Ask for the short answer. Where it is the final one, this is the call that the token budget does not bound.
-
-        Raises:
-            TokensSpent: It is not the final answer, and the token budget is too small for it.
-        """
+        """Ask for the short answer. The token budget does not bound the final one."""
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final)
 
@@ -264,10 +249,6 @@ class ModelCalls:
             stop: Texts that end the reply before they are written so that nothing after them is paid for.
             turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
             is_final: Whether the reply is the final answer, which is asked for even where the token budget is spent.
-
-        Raises:
-            UnreadableReply: Neither reply could be read.
-            TokensSpent: The token budget is too small for the call, which was not begun.
         """
         request = ChatRequest(
             purpose,

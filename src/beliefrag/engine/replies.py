@@ -12,8 +12,6 @@ import json_repair
 from beliefrag.errors import ReplyError
 from beliefrag.prompts import unescape
 
-__all__ = ["REPAIRS", "Repairs", "read_answer", "read_json_object", "read_line"]
-
 Repairs = Counter[str]
 """How often each kind of repair was needed."""
 
@@ -43,9 +41,6 @@ def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
 
     A code fence or text around the object is ignored, and small damage (a trailing comma, wrong quotes) is repaired;
     each of these is counted once. Two objects are refused, and one that does not close: its last number may be cut.
-
-    Raises:
-        ReplyError: It holds no object, or several.
     """
     plain = _strip_thinking(text)
     try:
@@ -64,11 +59,7 @@ def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
 
 
 def read_line(text: str) -> str:
-    """Read the first line with words in it, without label, quotes or fence: how a query is read.
-
-    Raises:
-        ReplyError: The reply has no words.
-    """
+    """Read the first line with words in it, without label, quotes or fence: how a query is read."""
     for line in _strip_fence(text).splitlines():
         cleaned = _strip_quotes(_LABEL.sub("", line.strip()))
         if re.search(r"\w", cleaned):
@@ -77,11 +68,7 @@ def read_line(text: str) -> str:
 
 
 def read_answer(text: str) -> str:
-    """Read the answer on one line, without label, quotes or fence.
-
-    Raises:
-        ReplyError: The reply has no words.
-    """
+    """Read the answer on one line, without label, quotes or fence."""
     answer = unescape(_strip_quotes(_LABEL.sub("", " ".join(_strip_fence(text).split()))))
     if not re.search(r"\w", answer):
         raise ReplyError("The reply holds no answer.")

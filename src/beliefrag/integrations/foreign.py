@@ -21,18 +21,6 @@ from beliefrag.retrieval import Retriever
 from beliefrag.retrieval.text import clean_line, make_storable
 from beliefrag.types import Hit, Passage
 
-__all__ = [
-    "EpisodeFailed",
-    "ScoredPassage",
-    "describe_answer",
-    "describe_step",
-    "foreign_passage",
-    "measured_scale",
-    "passage_metadata",
-    "scored_sources",
-    "to_hits",
-]
-
 ScoredPassage = tuple[Passage, float | None]
 """A passage with the score that its library gave, if any."""
 
@@ -49,11 +37,7 @@ class EpisodeFailed(BeliefRAGError):
 
 
 def describe_answer(episode: Episode) -> dict[str, Any]:
-    """Return how an episode ended as plain data.
-
-    Raises:
-        EpisodeFailed: It failed.
-    """
+    """Return how an episode ended as plain data."""
     if episode.error is not None:
         raise EpisodeFailed(episode)
     citations = [asdict(citation) for citation in episode.citations]
@@ -120,11 +104,7 @@ def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, 
 
 
 def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> list[Hit]:
-    """Return at most k hits, in the library's order. If a score is missing, all get the reciprocal of their rank.
-
-    Raises:
-        RetrievalError: A score is missing where it is needed, or is not a finite number.
-    """
+    """Return at most k hits, in the library's order. If a score is missing, all get the reciprocal of their rank."""
     first: dict[str, ScoredPassage] = {}
     for passage, score in found:
         first.setdefault(passage.id, (passage, score))
@@ -143,12 +123,7 @@ def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> l
 
 
 def measured_scale(retriever: Retriever, queries: Sequence[str], *, k: int = 5) -> ScoreScale:
-    """Measure the scale of a retriever's scores on questions like those that it will get; a few dozen are enough.
-
-    Raises:
-        SettingsError: There is too little to measure, or all scores are the same.
-        RetrievalError: A search failed.
-    """
+    """Measure the scale of a retriever's scores on questions like those that it will get; a few dozen are enough."""
     scores = [hit.score for query in queries for hit in retriever.search(query, k)]
     spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     if spread == 0.0:

@@ -18,8 +18,6 @@ from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 if TYPE_CHECKING:
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["ImportedOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedOptions:

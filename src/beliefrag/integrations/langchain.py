@@ -112,11 +112,7 @@ class FromLangChain:
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Find at most k passages, in LangChain's order.
-
-        Raises:
-            RetrievalError: LangChain, or the engine behind it, failed.
-        """
+        """Find at most k passages, in LangChain's order."""
         try:
             return to_hits(self._find(query, k), k, scores_needed=self._has_scale)
         except BeliefRAGError:
@@ -220,12 +216,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         self.name = name
 
     def invoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
-        """Answer one question.
-
-        Raises:
-            EpisodeFailed: The episode failed.
-            SettingsError: The input holds no question.
-        """
+        """Answer one question."""
         return self._call_with_config(self._ask, input, config, run_type="chain")
 
     async def ainvoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:

@@ -82,11 +82,7 @@ class FromLlamaIndex:
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return at most k passages, in LlamaIndex's order.
-
-        Raises:
-            RetrievalError: LlamaIndex, or the engine behind it, failed.
-        """
+        """Return at most k passages, in LlamaIndex's order."""
         try:
             found = [(_to_passage(node), node.score) for node in self._retriever.retrieve(query)]
             return to_hits(found, k, scores_needed=self._has_scale)

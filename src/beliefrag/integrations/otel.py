@@ -34,8 +34,6 @@ try:
 except ImportError as error:
     raise MissingExtra("Tracing", "otel", error) from error
 
-__all__ = ["EpisodeSpans", "Tracing", "open_tracing"]
-
 _PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _HTTP = "http/protobuf"
 
@@ -237,9 +235,6 @@ def open_tracing(*, text: bool = False) -> Tracing:
 
     Args:
         text: Whether spans may hold questions, passages, prompts and replies.
-
-    Raises:
-        SettingsError: The exporter is not known, or its library is not installed.
     """
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "beliefrag"})

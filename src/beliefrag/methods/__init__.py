@@ -98,10 +98,6 @@ def build_method(
         chosen: A choice, or text such as `NAME:key=value,...`; also the name of a state collector.
         inputs: What it is built from; by default no calibration and the thresholds of the paper.
         score_scale: Where the retriever's scores lie, for a state collector, which has no calibration.
-
-    Raises:
-        SettingsError: No method is called that, or its options cannot be used.
-        CalibrationError: The method needs a calibration and has none.
     """
     inputs = inputs or MethodInputs()
     if isinstance(chosen, str):

@@ -13,8 +13,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["AdaptiveK", "LargestDrop"]
-
 
 @dataclass(frozen=True, slots=True)
 class LargestDrop:

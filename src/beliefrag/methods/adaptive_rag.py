@@ -19,8 +19,6 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape
 from beliefrag.types import Decision
 
-__all__ = ["AdaptiveRag"]
-
 # A word after the letter makes it an article ("A search is needed"), and no class.
 _LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
 

@@ -27,8 +27,6 @@ from beliefrag.registry import NoOptions
 from beliefrag.types import Attempt, Belief, Decision, Observation, Passage
 from beliefrag.verifiers import DRAFT_FORMS
 
-__all__ = ["BeliefRAGMethod", "build_beliefrag", "build_lean"]
-
 
 @dataclass(frozen=True, slots=True)
 class BeliefRAGMethod:

@@ -19,8 +19,6 @@ from beliefrag.types import Action, Comparison, Decision, Passage
 from beliefrag.verifiers import VERIFIERS, read_score
 from beliefrag.verifiers.probability import ask_yes_or_no
 
-__all__ = ["Crag"]
-
 _APART = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
 """What an episode costs where each passage is graded by the probability of yes."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from beliefrag.engine.controller import View
 from beliefrag.types import Action, Comparison, Cut, Decision
 
-__all__ = ["answer", "can_search", "search", "stop"]
-
 
 def can_search(view: View) -> bool:
     """Return whether another search is within every limit."""

@@ -16,8 +16,6 @@ from beliefrag.methods.reasoning import Word, words
 from beliefrag.models.protocol import ChatReply
 from beliefrag.types import Comparison, Decision
 
-__all__ = ["Flare"]
-
 _LONGEST_SENTENCE = 64
 """In tokens. Nothing after the first sentence is read, so nothing more is paid for."""
 

@@ -18,8 +18,6 @@ from beliefrag.engine.controller import Controller, Measurement, Method, View, h
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.types import Decision, Question
 
-__all__ = ["FrozenAnswerability", "Intervention", "MatchedState", "MethodWithIntervention", "PermutedAnswerability"]
-
 
 class Intervention(Protocol):
     """Chooses the answerability that an episode decides with."""

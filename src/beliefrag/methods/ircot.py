@@ -12,8 +12,6 @@ from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["IrCot"]
-
 
 @METHODS.register(
     "ircot", title="IRCoT", summary="Searches for each sentence of its reasoning.", cost=TypicalCost(3, 3_330, 52)

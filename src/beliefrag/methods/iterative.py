@@ -11,8 +11,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["Iterative"]
-
 _COMPLETE = "it seems to have found what it looked for; look for passages that confirm or complete it"
 
 

@@ -11,8 +11,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer
 from beliefrag.types import Decision
 
-__all__ = ["NoRag"]
-
 
 @METHODS.register(
     "no_rag",

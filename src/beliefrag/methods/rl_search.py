@@ -16,8 +16,6 @@ from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.prompts import escape
 from beliefrag.types import Decision
 
-__all__ = ["RlSearch"]
-
 _THOUGHT_TAG = re.compile(r"<(/?)think>", re.IGNORECASE)
 _STEP = re.compile(
     r"<(search|answer)>(.*?)(?:</\1>|(?=</?(?:search|answer|information|think)>)|\Z)", re.DOTALL | re.IGNORECASE

@@ -18,8 +18,6 @@ from beliefrag.prompts import escape
 from beliefrag.types import Comparison, Decision
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
 
-__all__ = ["SelfRag"]
-
 
 @METHODS.register(
     "self_rag",

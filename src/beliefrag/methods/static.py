@@ -11,8 +11,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["Static"]
-
 
 @METHODS.register(
     "static", title="Static", summary="Searches once for the question, then answers.", cost=TypicalCost(1, 880, 6)

@@ -11,8 +11,6 @@ from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.chunk import split_sentences
 from beliefrag.types import Passage
 
-__all__ = ["keep_best_strips"]
-
 
 def keep_best_strips(question: str, passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
     """Keep the best strips of the passages, up to a limit over all; a passage without one is left out.

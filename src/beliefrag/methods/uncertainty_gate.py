@@ -16,8 +16,6 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Comparison, Decision
 
-__all__ = ["UncertaintyGate"]
-
 
 @METHODS.register(
     "uncertainty_gate",

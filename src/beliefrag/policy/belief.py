@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.types import Belief, Diagnostics
 
-__all__ = ["DIMENSIONS", "PRIOR", "DimensionParameters", "estimate", "update"]
-
 
 @dataclass(frozen=True, slots=True)
 class DimensionParameters:

@@ -20,20 +20,6 @@ from typing import Protocol
 from beliefrag.policy.diagnostics import ScoreScale, sigmoid
 from beliefrag.types import Diagnostics
 
-__all__ = [
-    "FALLBACK_SCHEDULE",
-    "Answerability",
-    "Calibration",
-    "FittedValue",
-    "IsotonicAnswerability",
-    "LogisticAnswerability",
-    "PlattAnswerability",
-    "RawAnswerability",
-    "RetrievalValue",
-    "ScheduledValue",
-    "log_odds",
-]
-
 _CERTAIN = 1e-6
 """Nearer to 0 or 1 than this a raw score counts as this near: log-odds have no end."""
 

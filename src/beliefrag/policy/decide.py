@@ -12,16 +12,6 @@ from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
 
-__all__ = [
-    "UNSURE",
-    "Situation",
-    "Spent",
-    "Thresholds",
-    "correction_fits",
-    "decide",
-    "legal_actions",
-]
-
 _CORRECTION_CHAIN = 3
 """VERIFY, REWRITE, RETRIEVE."""
 UNSURE = "abstain-unsure"

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from beliefrag.types import Diagnostics, Observation, Passage
 
-__all__ = ["NEUTRAL_RELEVANCE", "NOTHING_OBSERVED", "ScoreScale", "cost", "measure", "novelty", "relevance", "sigmoid"]
-
 NOTHING_OBSERVED = Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
 """What holds with no evidence, by structure; and the cautious reading of a verifier reply that cannot be used."""
 

@@ -8,8 +8,6 @@ from typing import Literal
 
 from beliefrag.types import Hit, Passage
 
-__all__ = ["Evidence", "EvidenceChange", "Mutation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mutation:

@@ -69,12 +69,7 @@ class Prompts:
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Prompts:
-        """Read the shipped prompts, and those in `folder` over them.
-
-        Raises:
-            SettingsError: The folder is missing, holds a file that is not one of our prompts, or a template uses an
-                unknown field or lacks the question.
-        """
+        """Read the shipped prompts, and those in `folder` over them."""
         return cls(_read_shipped() | (_read_replacements(folder) if folder is not None else {}))
 
     def fill(self, prompt: str, **values: str) -> str:

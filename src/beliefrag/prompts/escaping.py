@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["CONTROL_TOKENS", "escape", "unescape"]
-
 CONTROL_TOKENS: Mapping[str, tuple[str, ...]] = {
     "ChatML: Qwen, Yi, SmolLM (tokenizer_config.json)": ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_sep|>"),
     "Llama 2 (llama/generation.py)": ("<s>", "</s>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]"),

@@ -16,8 +16,6 @@ from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord, thres
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
-__all__ = ["Aspect", "RunDifference", "differences", "resume_record", "unmet_settings"]
-
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
 """A limit or threshold that did not exist when a run was made stood where its default stands."""
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
@@ -167,9 +165,6 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
     """Return the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
 
     Other versions of the software do not matter, since most change no number; they are all kept.
-
-    Raises:
-        RunChanged: Something that shapes the numbers is not what it was.
     """
     for difference in _resume_differences(before, now):
         raise RunChanged(

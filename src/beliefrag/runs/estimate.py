@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-__all__ = ["MIN_QUESTIONS", "Estimate"]
-
 MIN_QUESTIONS = 20
 """With fewer questions a percentile interval is too narrow to be trusted. Tables mark such an interval."""
 

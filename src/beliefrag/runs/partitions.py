@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-__all__ = ["SALT", "Partition", "hash_position", "partition", "sample", "select_held_out"]
-
 SALT = "beliefrag-1"
 """Fixed for good: another salt would move questions between fitting and holdout."""
 
@@ -60,9 +58,6 @@ def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:
 
     Questions are put in the order of a hash of seed and id, and the first `n` are taken: the order of the file does
     not matter, and a larger `n` begins with the same questions. With fewer than `n` there, all of them.
-
-    Raises:
-        ValueError: `n` is less than 1, or an id occurs twice.
     """
     if n < 1:
         raise ValueError(f"a sample has at least one question, not {n}")

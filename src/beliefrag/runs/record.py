@@ -26,23 +26,6 @@ from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Prices, Settings
 from beliefrag.types import Budget, Usage
 
-__all__ = [
-    "FORMAT",
-    "RUN_FILE",
-    "CalibrationRecord",
-    "DatasetRecord",
-    "Injection",
-    "RunRecord",
-    "budget_of",
-    "in_dollars",
-    "judge_price",
-    "model_price",
-    "now",
-    "settings_of",
-    "thresholds_of",
-    "versions",
-]
-
 FORMAT: Final = 3
 """The version of the two files of a run."""
 RUN_FILE = "run.json"
@@ -178,11 +161,7 @@ class RunRecord(_Strict):
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
-        """Read the record of the run in a folder.
-
-        Raises:
-            RunError: The folder has none, or it cannot be used.
-        """
+        """Read the record of the run in a folder."""
         path = folder / RUN_FILE
         try:
             return cls.model_validate_json(path.read_bytes())
@@ -226,11 +205,7 @@ def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
 
 
 def budget_of(run: RunRecord) -> Budget:
-    """Return what each of the run's episodes could spend.
-
-    Raises:
-        RunError: Another version wrote it, with a limit that is not known here, or it is not a budget.
-    """
+    """Return what each of the run's episodes could spend."""
     try:
         return Budget(**_known_values("budget", run.budget, Budget(), run))
     except ValueError as error:
@@ -238,11 +213,7 @@ def budget_of(run: RunRecord) -> Budget:
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
-    """Return the thresholds that the run's calibrated method decided with, or else those of its first method.
-
-    Raises:
-        RunError: Another version wrote it, with a threshold that is not known here, or they are invalid.
-    """
+    """Return the thresholds that the run's calibrated method decided with, or else those of its first method."""
     try:
         setups = list(run.setups.values())
         chosen = next((each for each in setups if each.calibration), setups[0])
@@ -252,11 +223,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
 
 
 def settings_of(run: RunRecord) -> Settings:
-    """Return the settings as they were resolved when the run began.
-
-    Raises:
-        RunError: Another version wrote them, with a setting that is not known here.
-    """
+    """Return the settings as they were resolved when the run began."""
     try:
         return Settings.model_validate(run.settings)
     except ValidationError as error:

@@ -24,19 +24,6 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.record import Episode, EpisodeKey, EpisodeSummary, to_json_line
 from beliefrag.runs.run_errors import RunError
 
-__all__ = [
-    "EPISODES_FILE",
-    "LOCK_FILE",
-    "EpisodeLine",
-    "EpisodeLog",
-    "comparable_lines",
-    "episode_line",
-    "read_episode_at",
-    "read_episodes",
-    "read_lines",
-    "read_summaries",
-]
-
 EPISODES_FILE = "episodes.jsonl"
 LOCK_FILE = "running.lock"
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -57,11 +44,7 @@ class EpisodeLine:
     _text: bytes = field(repr=False)
 
     def episode(self) -> Episode:
-        """Return the whole episode.
-
-        Raises:
-            RunError: A step or a reply of it is damaged.
-        """
+        """Return the whole episode."""
         return parse_line(Episode, self._text, self.folder, f"Line {self.number:,}")
 
 
@@ -105,11 +88,7 @@ class EpisodeLog:
             ) from None
 
     async def append(self, episode: Episode) -> None:
-        """Put one episode on disk. Lines that come while the disk is busy go together with the next one.
-
-        Raises:
-            RunError: It cannot be written.
-        """
+        """Put one episode on disk. Lines that come while the disk is busy go together with the next one."""
         if not self._synced:
             self._write(episode_line(episode))
             return
@@ -121,11 +100,7 @@ class EpisodeLog:
                 await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
     def episode(self, key: EpisodeKey) -> Episode:
-        """Return the whole of an episode that was there when the file was opened.
-
-        Raises:
-            RunError: Its line is damaged.
-        """
+        """Return the whole of an episode that was there when the file was opened."""
         return read_episode_at(self.path.parent, self._offsets[key])
 
     def close(self) -> None:
@@ -177,11 +152,7 @@ class EpisodeLog:
 
 
 def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
-    """Return the numbers of each episode of a run, in the order of the lines that count: the last one of each.
-
-    Raises:
-        RunError: A line other than a torn last one is not an episode.
-    """
+    """Return the numbers of each episode of a run, in the order of the lines that count: the last one of each."""
     found: dict[EpisodeKey, EpisodeSummary] = {}
     for line in read_lines(folder):
         found.pop(line.summary.key, None)
@@ -190,22 +161,14 @@ def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
 
 
 def read_episodes(folder: Path) -> Iterator[Episode]:
-    """Read the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
-
-    Raises:
-        RunError: A line other than a torn last one is not an episode.
-    """
+    """Read the whole episodes of a run, one after the other. Of several lines for one episode the last one counts."""
     latest = {line.summary.key: line.offset for line in read_lines(folder)}
     for offset in latest.values():
         yield read_episode_at(folder, offset)
 
 
 def read_lines(folder: Path) -> Iterator[EpisodeLine]:
-    """Read every line of a run in the order of the file, also those that a later line replaces.
-
-    Raises:
-        RunError: A line other than a torn last one is not an episode.
-    """
+    """Read every line of a run in the order of the file, also those that a later line replaces."""
     path = folder / EPISODES_FILE
     if not path.exists():
         return
@@ -219,11 +182,7 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
 
 
 def read_episode_at(folder: Path, offset: int) -> Episode:
-    """Read the whole episode whose line begins at this byte of the file.
-
-    Raises:
-        RunError: The file cannot be read, or no episode begins there.
-    """
+    """Read the whole episode whose line begins at this byte of the file."""
     try:
         with (folder / EPISODES_FILE).open("rb") as file:
             file.seek(offset)
@@ -247,6 +206,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def parse_line(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
+    """Return what a line of the file holds; `which` names the line in an error."""
     try:
         return kind.model_validate_json(line, strict=True)
     except ValidationError as error:

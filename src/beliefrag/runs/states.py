@@ -19,8 +19,6 @@ from beliefrag.runs.record import RunRecord, budget_of
 from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
-__all__ = ["LABELS", "Label", "State", "Trajectory", "read_trajectories", "trajectory_of"]
-
 Label = Literal["judge", "f1", "exact_match", "cover"]
 LABELS: tuple[Label, ...] = ("judge", "f1", "exact_match", "cover")
 """What can say whether an answer is right. A token F1 counts from one half on."""
@@ -93,11 +91,7 @@ class Trajectory:
 
 
 def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Trajectory]]:
-    """Read the record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
-
-    Raises:
-        RunError: The folder holds no run, or it cannot be read.
-    """
+    """Read the record of a run and the trajectories of its finished episodes, of these methods or of all."""
     run = RunRecord.read(folder)
     budget = budget_of(run)
     latest = {

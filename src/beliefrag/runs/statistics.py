@@ -92,9 +92,6 @@ def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float
 
     Args:
         episodes: Question id, seed and value of each.
-
-    Raises:
-        ValueError: A question has two values for one seed, or a value is not a finite number.
     """
     by_question: dict[str, dict[int, float]] = defaultdict(dict)
     for question_id, seed, value in episodes:
@@ -114,9 +111,6 @@ def mean_estimate(
         seed: The seed of the resampling.
         resamples: How many resamples to draw.
         level: The level of the interval.
-
-    Raises:
-        ValueError: A value is missing or not a finite number.
     """
     column = _columns({"value": values})
     return _estimate(column[:, 0], resample_means(column, seed, resamples)[:, 0], level)
@@ -163,10 +157,6 @@ def compare(
         seed: The seed of the resampling.
         resamples: How many resamples to draw.
         level: The level of the intervals.
-
-    Raises:
-        UnequalQuestions: The two did not see the same questions, and that was not allowed.
-        ValueError: The measures differ, or no question is left.
     """
     if set(first) != set(second) or not first:
         raise ValueError(f"both sides need the same measures, not {sorted(first)} and {sorted(second)}")
@@ -214,9 +204,6 @@ def compare_over_datasets(
         seed: The seed of the resampling.
         resamples: How many resamples to draw.
         level: The level of the intervals.
-
-    Raises:
-        ValueError: The two sides do not have the same datasets, measures and questions.
     """
     if not first or _shape(first) != _shape(second):
         raise ValueError("both sides need the same datasets, measures and questions")

@@ -23,22 +23,6 @@ from beliefrag.runs.statistics import (
 )
 from beliefrag.types import Usage
 
-__all__ = [
-    "MEAN",
-    "MEASURES",
-    "Cell",
-    "DatasetComparison",
-    "Failures",
-    "Summary",
-    "compare_methods",
-    "describe_incomplete",
-    "make_cell",
-    "make_mean_cell",
-    "measure_values",
-    "summarise",
-    "summarise_episodes",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Failures:
@@ -127,9 +111,6 @@ def summarise(folder: Path) -> Summary:
     """Compute the numbers of the run in a folder. Nothing is written and no model is asked.
 
     Surveys are left out: they are not methods to compare.
-
-    Raises:
-        RunError: The folder holds no run, it cannot be read, or it has no method to report on.
     """
     run = RunRecord.read(folder)
     if not any(method in run.methods for method in METHODS):
@@ -391,10 +372,6 @@ def compare_methods(
         second: Another one.
         allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
             out.
-
-    Raises:
-        RunError: The run does not have a method, the two are one, or no question was finished by both.
-        UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     if first == second:
         raise RunError(f"{first} would be compared with itself.", remedy="Name two methods of the run.")

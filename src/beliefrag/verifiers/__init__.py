@@ -86,11 +86,7 @@ DRAFT_FORMS = ("draft", "stated")
 
 
 def build_verifier(text: str) -> VerifierForm:
-    """Build the form that `NAME` or `NAME:key=value,...` names.
-
-    Raises:
-        SettingsError: The name, an option or a value cannot be used.
-    """
+    """Build the form that `NAME` or `NAME:key=value,...` names."""
     return VERIFIERS.choose(text).build(None)
 
 

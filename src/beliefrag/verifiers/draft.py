@@ -30,14 +30,6 @@ from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_score
 from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
 
-__all__ = [
-    "Draft",
-    "Stated",
-    "measure_confidence",
-    "observe_draft",
-    "read_with_tokens",
-]
-
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))
 _NO_WORD = frozenset(("a", "an", "the", "and", "or", "of", "in", "on", "at", "by", "to", "for", "from", "with"))
@@ -112,9 +104,6 @@ def observe_draft(
         tokens: Its tokens with their alternatives; empty where the model gives none.
         stated: How sure the model says it is, from 0 to 1, where it gives no probabilities.
         is_incomplete: Whether the model says that something is missing.
-
-    Raises:
-        ValueError: Neither tokens nor `stated` say how sure the answer is.
     """
     if stated is None:
         if not tokens:

@@ -19,8 +19,6 @@ from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 
-__all__ = ["ALTERNATIVES", "Probability", "ask_yes_or_no", "read_draft", "read_probability_of_yes", "require_tokens"]
-
 ALTERNATIVES = 10
 """How many alternatives of a token are asked for: yes and no are among them where the model means either."""
 
@@ -100,11 +98,7 @@ def read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
 
 
 def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
-    """Return the share of "yes" in the odds of yes against no for the first token of a reply.
-
-    Raises:
-        ReplyError: Neither is among its alternatives.
-    """
+    """Return the share of "yes" in the odds of yes against no for the first token of a reply."""
     weights = {"yes": 0.0, "no": 0.0}
     for word, logprob in tokens[0].top if tokens else ():
         plain = word.strip(" \"'.*").lower()
@@ -117,11 +111,7 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
 
 
 def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
-    """Return the tokens of a reply with their probabilities.
-
-    Raises:
-        ModelError: The model reports none, and the verifier form needs them.
-    """
+    """Return the tokens of a reply with their probabilities."""
     if not reply.tokens:
         raise ModelError(
             f"This model reports no token probabilities, which the verifier form {form!r} needs.",

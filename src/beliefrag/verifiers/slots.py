@@ -26,8 +26,6 @@ from beliefrag.verifiers import VERIFIERS, Asker
 from beliefrag.verifiers.draft import measure_confidence, read_with_tokens
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes, require_tokens
 
-__all__ = ["Slots", "find_unhelpful"]
-
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
 """Words of evidence that the form shows: the sentences nearest to question and draft. On 60 train questions the slots

@@ -12,8 +12,6 @@ from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_ids, read_score
 
-__all__ = ["Graded", "Structured"]
-
 SCORES = ("support", "conflict", "gap", "uncertainty")
 
 

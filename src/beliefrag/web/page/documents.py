@@ -13,8 +13,6 @@ from beliefrag.web.answers import remove_folders
 from beliefrag.web.page.episodes import AskedEpisode
 from beliefrag.web.view.schema import NotAvailable
 
-__all__ = ["DocumentBody", "read_document"]
-
 
 class DocumentPassage(BaseModel):
     """A piece of a document."""
@@ -40,9 +38,6 @@ def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) ->
         retriever: What was searched. Where it holds no index, only the passages that it returned are known.
         asked: The episode. Only what it has found can be opened.
         passage_id: One of its passages.
-
-    Raises:
-        NotAvailable: The episode has no such passage.
     """
     known = asked.record.passages if asked.record else {}
     passage = known.get(passage_id)

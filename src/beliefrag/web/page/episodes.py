@@ -14,8 +14,6 @@ from beliefrag.web.answers import remove_folders
 from beliefrag.web.view.episodes import GrowingEpisode
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
 
-__all__ = ["AskedEpisode", "PageEpisodes"]
-
 _KEPT = 200
 """Episodes that are kept. One with its prompts takes about a hundred kilobytes."""
 _WITHHELD = "The operator of this server does not show prompts and replies."
@@ -68,11 +66,7 @@ class PageEpisodes:
         return AskedEpisode(request_id, self._keep, show_prompts=self._show_prompts)
 
     def find(self, request_id: str) -> AskedEpisode:
-        """Return an episode by the id of its request.
-
-        Raises:
-            NotAvailable: It is not kept.
-        """
+        """Return an episode by the id of its request."""
         with self._lock:
             found = self._by_request.get(request_id)
         if found is None:

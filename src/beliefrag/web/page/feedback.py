@@ -14,8 +14,6 @@ from beliefrag.errors import SettingsError
 from beliefrag.record import Episode
 from beliefrag.web.problems import HttpProblem
 
-__all__ = ["NO_ANSWER", "FeedbackFile", "Verdict"]
-
 Verdict = Literal["right", "wrong"]
 """What a person says about an answer, or about having been declined."""
 NO_ANSWER = "no-answer-in-the-documents"
@@ -53,11 +51,7 @@ class FeedbackFile:
             )
 
     def keep(self, episode: Episode, verdict: Verdict, right_answer: str) -> str:
-        """Append a verdict on an answer, with the right answer if it is known, and return what it is kept as.
-
-        Raises:
-            HttpProblem: The file cannot be written.
-        """
+        """Append a verdict on an answer, with the right answer if it is known, and return what it is kept as."""
         label = _make_label(episode.answer, verdict, " ".join(right_answer.split()))
         record: dict[str, Any] = {
             "question": " ".join(episode.question.text.split()),

@@ -20,8 +20,6 @@ from beliefrag.web.service import AnswerService
 from beliefrag.web.view.export import read_asset
 from beliefrag.web.view.schema import NotAvailable
 
-__all__ = ["AskPage", "page_routes"]
-
 _MOST_FEEDBACK = 20
 """How often one answer may be judged: enough to change a mind, not enough to fill a disk."""
 _LONGEST_ID = 64

@@ -16,15 +16,9 @@ from beliefrag.types import Passage, Question
 from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.schema import EpisodeView, GoldView, NotAvailable, ViewError, view_record
 
-__all__ = ["GrowingEpisode", "read_trace", "view_run_episode"]
-
 
 def read_trace(path: Path) -> Episode:
-    """Read the episode of a trace file: as it ended, or as far as a file goes that is cut off.
-
-    Raises:
-        ViewError: The file cannot be read or is not a trace.
-    """
+    """Read the episode of a trace file: as it ended, or as far as a file goes that is cut off."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
     except OSError as error:

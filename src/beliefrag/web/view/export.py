@@ -14,8 +14,6 @@ from importlib.resources import files
 from beliefrag.record import to_json_line
 from beliefrag.web.view.schema import EpisodeView, PromptsView
 
-__all__ = ["export_name", "export_page", "read_asset"]
-
 
 def read_asset(name: str) -> str:
     """Read one of the built files that come with the package."""

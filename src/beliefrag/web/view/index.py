@@ -23,8 +23,6 @@ from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.run_files import EPISODES_FILE, parse_line, read_episode_at
 from beliefrag.web.view.schema import ViewError
 
-__all__ = ["RunIndex"]
-
 _VERSION = 8
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
@@ -90,12 +88,7 @@ class RunIndex:
             self._db.close()
 
     def refresh(self) -> int:
-        """Read what was appended since and return how many bytes of the file are known.
-
-        Raises:
-            RunError: A line is not an episode, apart from a last line that is still being written.
-            ViewError: The file cannot be read.
-        """
+        """Read what was appended since and return how many bytes of the file are known."""
         with self._lock:
             try:
                 found = self.path.stat()
@@ -131,11 +124,7 @@ class RunIndex:
         return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
 
     def episode(self, number: int) -> Episode | None:
-        """Read one whole episode from the file; None for an unknown number.
-
-        Raises:
-            RunError: Its line is damaged.
-        """
+        """Read one whole episode from the file; None for an unknown number."""
         found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))
         return read_episode_at(self.path.parent, found[0]["offset"]) if found else None
 

@@ -10,20 +10,6 @@ from typing import Any
 from beliefrag.methods import METHODS
 from beliefrag.web.view.index import RunIndex
 
-__all__ = [
-    "MAX_ROWS",
-    "ORDERS",
-    "ActionPattern",
-    "EpisodeFilter",
-    "EpisodePage",
-    "EpisodeRow",
-    "Neighbours",
-    "action_patterns",
-    "find_neighbours",
-    "list_episodes",
-    "list_same_question",
-]
-
 MAX_ROWS = 500
 """Rows that one page can have."""
 

@@ -25,8 +25,6 @@ from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
 from beliefrag.web.view.schema import NotAvailable, PromptsView, view_prompts
 
-__all__ = ["PromptReplayer"]
-
 
 class PromptReplayer:
     """Runs episodes of one run again. What a dataset needs is opened at its first episode, and kept."""
@@ -43,9 +41,6 @@ class PromptReplayer:
         Args:
             episode: The recorded episode.
             dataset: The dataset that its question is from.
-
-        Raises:
-            NotAvailable: They cannot be rebuilt here; the message says why.
         """
         return self._thread.submit(self._rebuild, episode, dataset).result()
 

@@ -23,8 +23,6 @@ from beliefrag.runs.record import DatasetRecord
 from beliefrag.types import Passage
 from beliefrag.web.view.schema import NotAvailable
 
-__all__ = ["RunDataset", "RunDatasets"]
-
 _REMEDY = (
     "Give its folder with --data, or set BELIEFRAG_DATA to the folder that holds it; "
     "your own questions and documents with --questions and --docs."
@@ -62,11 +60,7 @@ class RunDatasets:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> RunDataset:
-        """Return the dataset of that name.
-
-        Raises:
-            NotAvailable: It is not on this machine, or is not the one that the run was made with.
-        """
+        """Return the dataset of that name."""
         with self._lock:
             if name not in self._loaded:
                 try:

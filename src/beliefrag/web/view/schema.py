@@ -16,8 +16,6 @@ from beliefrag.methods import METHODS
 from beliefrag.record import Episode
 from beliefrag.types import Passage
 
-__all__ = ["EpisodeView", "GoldView", "NotAvailable", "PromptsView", "ViewError", "view_prompts", "view_record"]
-
 _SWITCHES = {
     "conflict": "correct_conflict",
     "reliability": "correct_unreliable",

@@ -22,8 +22,6 @@ from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError, view_prompts, view_record
 
-__all__ = ["EpisodeSource", "LiveSource", "RunSource", "TraceSource", "open_source"]
-
 _Result = TypeVar("_Result", bound=BaseModel)
 
 
@@ -41,11 +39,7 @@ class EpisodeSource(Protocol):
         ...
 
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode without its prompts.
-
-        Raises:
-            NotAvailable: The number is unknown.
-        """
+        """Return one episode without its prompts."""
         ...
 
     def prompts(self, number: int) -> PromptsView:
@@ -64,9 +58,6 @@ def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None 
         path: The folder or file.
         data: Datasets of a run, or folders of datasets.
         own: The questions and documents of a run over a user's own; those of this machine are remembered.
-
-    Raises:
-        BeliefRAGError: It cannot be viewed.
     """
     if path.is_dir():
         return RunSource(path, data, own)

@@ -29,8 +29,6 @@ from beliefrag.web.view.run_page import RunAnalysis, RunOverview
 from beliefrag.web.view.schema import NotAvailable, ViewError
 from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
 
-__all__ = ["ViewServer", "create_view_app"]
-
 _log = logging.getLogger(__name__)
 
 _ASSETS = {
