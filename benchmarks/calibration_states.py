@@ -119,7 +119,7 @@ def _from_record(record: dict[str, Any]) -> State:
     step = Step(
         number=record["step"],
         action=Action(record["action"]),
-        reason=record.get("reason", record.get("branch")),
+        reason=record["reason" if "reason" in record else "branch"],
         legal=tuple(map(Action, record["legal"])),
         diagnostics=Diagnostics(**record["diagnostics"]),
         belief=Belief(**record["belief"]),

@@ -350,16 +350,14 @@ def fit(
         out: The file to write it to. By default nothing is written.
     """
     folders, others = _folders(runs), _folders(quality_on)
-    wanted = parse_label(label) if label else None
     path = Path(out) if out is not None else None
     lost = count_guarantees_in_file(path) if path else 0
-    collection = read_collection(folders)
+    collection, used = _read_states(folders, label)
     elsewhere = None
     if others:
         # This refuses states that do not mean the same.
         read_collection(list({folder.resolve(): folder for folder in (*folders, *others)}.values()))
         elsewhere = read_collection(others)
-    used = wanted or collection.default_label()
     artifact = fit_artifact(collection, used, name=name, everything=everything, elsewhere=elsewhere)
     if path:
         write_artifact(artifact, path)
@@ -381,9 +379,7 @@ def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None
     The `label` says whether an answer was right, as in `fit`.
     """
     fitted = _load(artifact)
-    wanted = parse_label(label) if label else None
-    collection = read_collection(_folders(states))
-    used = wanted or collection.default_label()
+    collection, used = _read_states(_folders(states), label)
     return CheckResult(fitted, used, check_artifact(fitted, collection, used), tuple(_warn(collection, fitted)))
 
 
@@ -401,9 +397,7 @@ def compare(
         if label:
             raise SettingsError(f"The label {label} needs states.", remedy="Add --states.")
         return CompareResult(one, other, (table,))
-    wanted = parse_label(label) if label else None
-    collection = read_collection(folders)
-    used = wanted or collection.default_label()
+    collection, used = _read_states(folders, label)
     found = compare_artifacts(one, other, collection, used)
     tables = (table, calibration_tables.comparison_table(found, used))
     return CompareResult(one, other, tables, found, tuple(_warn(collection, one, other)))
@@ -438,14 +432,12 @@ def risk(
             raise SettingsError(f"A share lies between 0 and 1, not at {share:g}.")
     if not thresholds.abstain:
         raise SettingsError("A policy that never abstains keeps to no bound.", remedy="Set thresholds.abstain to true.")
-    wanted = parse_label(label) if label else None
     path = Path(out) if out is not None else None
     if path:
         _require_own_file(path, str(artifact))
     policy = replace(thresholds, decline_below=None)
-    collection = read_collection([Path(run)])
+    collection, used = _read_states([Path(run)], label)
     (record,) = collection.runs
-    used = wanted or collection.default_label()
     fitted = load_artifact_for_run(str(artifact), record)
     # The scale is not used: relevance was measured when the states were recorded.
     calibration = fitted.calibration(fitted.score_scale or ScoreScale(0.0, 1.0))
@@ -630,6 +622,12 @@ async def _make(
         return await make_questions(model, Prompts.load(settings.prompts), seeds, n, at_once=at_once, progress=progress)
     finally:
         await model.aclose()
+
+
+def _read_states(folders: Sequence[Path], label: str | None) -> tuple[StateCollection, Label]:
+    wanted = parse_label(label) if label else None
+    collection = read_collection(folders)
+    return collection, wanted or collection.default_label()
 
 
 def _load(artifact: ArtifactOrName) -> Artifact:
