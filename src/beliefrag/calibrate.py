@@ -59,12 +59,12 @@ from beliefrag.calibration.risk import (
 from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, TuningError, has_corrections, tune_thresholds
 from beliefrag.engine.assembly import open_model
 from beliefrag.errors import SettingsError
-from beliefrag.models.server_models import use_server_model
+from beliefrag.models.providers import use_server_model
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
-from beliefrag.report.risk_figure import draw_risk_coverage
+from beliefrag.report.figure import draw_risk_coverage
 from beliefrag.report.table import CellValue, Column, Table
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition

@@ -21,9 +21,10 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.bench.runner import InProcessPlayer, Player, RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
-from beliefrag.models.server_models import use_server_model
+from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
-from beliefrag.report import Table, cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.run_report import cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.table import Table
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
