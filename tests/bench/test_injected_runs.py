@@ -67,18 +67,6 @@ def test_noise_comes_from_the_corpus_and_the_record_names_it(tmp_path: Path) -> 
         assert "follows_false" not in line.metrics
 
 
-def test_all_methods_and_every_rerun_face_the_same_noise(tmp_path: Path) -> None:
-    data = write_snippets(tmp_path)
-    how: dict[str, Any] = {"injection": Injection(noise=0.4), "splits": ("noise",)}
-    static, again = run(tmp_path, data, **how), run(tmp_path, data, "again", **how)
-    crag = run(tmp_path, data, "crag", methods=("adaptive_rag",), **how)
-    assert comparable_lines(static) == comparable_lines(again)
-    first = {k: v.noise for k, v in injected(static).items()}
-    assert all(first[key][:2] == each.noise[:2] for key, each in injected(crag).items())
-    other = run(tmp_path, data, "other", injection=Injection(noise=0.4, seed=1), splits=("noise",))
-    assert injected(other) != injected(static)
-
-
 def test_a_datasets_own_false_passages_come_by_injection_alone(tmp_path: Path) -> None:
     data = write_snippets(tmp_path)
     found = run(tmp_path, data, injection=Injection(counterfactual=0.4), splits=("fact",))
