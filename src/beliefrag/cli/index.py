@@ -25,7 +25,7 @@ def index(
     names: Annotated[bool, typer.Option("--names/--no-names", help="Build names for linked retrieval.")] = True,
     vectors: Annotated[bool, flag("--vectors", "Build vectors for dense and hybrid retrieval.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': read on a Ray cluster.", "--on")] = None,
-    upgrade: Annotated[bool, flag("--upgrade", "Convert an index of an older version, without its documents.")] = False,
+    upgrade: Annotated[bool, flag("--upgrade", "Add the graph of names to an index, without its documents.")] = False,
     as_json: Json = False,
     given: GivenSettings,
 ) -> None:

@@ -36,7 +36,7 @@ def study(
 
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
-    from beliefrag.calibration.collection import parse_label
+    from beliefrag.calibration.examples import parse_label
     from beliefrag.errors import SettingsError
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies

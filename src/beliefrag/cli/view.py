@@ -58,7 +58,7 @@ def view(
 
     Example: beliefrag view runs/first --data data
     """
-    from beliefrag.bench.own_documents import OwnDocuments
+    from beliefrag.bench.own_questions import OwnDocuments
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
