@@ -20,7 +20,7 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, searched_text
 from beliefrag.retrieval.dense.vector_journal import VectorJournal
-from beliefrag.retrieval.linked.arrays import ArrayFolder, Arrays, ArrayWriter, MemoryArrays, write_folder
+from beliefrag.retrieval.linked.graph import Arrays, write_arrays
 from beliefrag.retrieval.passage_store import PassageRow
 
 __all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
@@ -30,7 +30,7 @@ OnVectors = Callable[[int], None]
 
 _FORMAT = 1
 _UNFINISHED = "new-"
-"""What a folder is called that `write_folder` has not finished."""
+"""What a folder is called that `write_arrays` has not finished."""
 _BLOCK = 16
 """Passages that are embedded before they are written down; a worker of a cluster takes as many at a time."""
 _SEARCHED_TOGETHER = 65_536
@@ -148,27 +148,26 @@ def _make(
         for each in (*others, base):
             known |= _known_vectors(each, index.fingerprint)
         known |= journal.read()
-        write_folder(
-            folder, lambda arrays: _write(arrays, index, model, known, journal=journal, on_progress=on_progress)
+        write_arrays(
+            folder,
+            _FORMAT,
+            lambda arrays: _write(arrays, index, model, known, journal=journal, on_progress=on_progress),
         )
         journal.remove()
     return True
 
 
 def _in_memory(index: Bm25Index, model: EmbeddingModel) -> PassageVectors:
-    arrays = MemoryArrays()
+    arrays = Arrays()
     _write(arrays, index, model, {})
     return PassageVectors.read(arrays)
 
 
 def _read(folder: Path) -> PassageVectors | None:
     try:
-        arrays = ArrayFolder(folder)
-        if arrays.header.get("format") == _FORMAT and arrays.is_whole():
-            return PassageVectors.read(arrays)
+        return PassageVectors.read(Arrays.open(folder, _FORMAT))
     except (OSError, ValueError, KeyError):
-        pass
-    return None
+        return None
 
 
 def _known_vectors(base: Path, fingerprint: str) -> dict[int, NDArray[np.float16]]:
@@ -185,7 +184,7 @@ def _known_vectors(base: Path, fingerprint: str) -> dict[int, NDArray[np.float16
 
 
 def _write(
-    arrays: ArrayWriter,
+    arrays: Arrays,
     index: Bm25Index,
     model: EmbeddingModel,
     known: Mapping[int, NDArray[np.float16]],
@@ -206,7 +205,7 @@ def _write(
         arrays.append("read_vectors", np.stack([page[row.key] for row in rows]).ravel())
         count += len(rows)
     _sort_by_key(arrays)
-    return {"format": _FORMAT, "passages": count}
+    return {"passages": count}
 
 
 def _embed_rows(rows: Sequence[PassageRow], model: EmbeddingModel) -> Iterator[tuple[list[int], NDArray[np.float16]]]:
@@ -216,7 +215,7 @@ def _embed_rows(rows: Sequence[PassageRow], model: EmbeddingModel) -> Iterator[t
         yield [row.key for row in block], vectors.astype(np.float16)
 
 
-def _sort_by_key(arrays: ArrayWriter) -> None:
+def _sort_by_key(arrays: Arrays) -> None:
     keys = arrays.read("read_keys", np.int64)
     vectors = arrays.read("read_vectors", np.float16).reshape(len(keys), -1) if len(keys) else None
     order = np.argsort(keys)

@@ -9,10 +9,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.retrieval.linked.graph import Mentions, NameGraph
-from beliefrag.retrieval.linked.names import SURENESS, keep_longest
-from beliefrag.retrieval.linked.tokens import TextTokens
-from beliefrag.retrieval.linked.vocabulary import rarity_needed
+from beliefrag.retrieval.linked.graph import Mentions, NameGraph, keep_longest
+from beliefrag.retrieval.linked.names import SURENESS
+from beliefrag.retrieval.linked.words import Tokens, rarity_needed
 
 Integers = NDArray[np.int32]
 
@@ -101,7 +100,7 @@ class Candidates:
         self.found.setdefault(passage, route)
 
 
-def names_in_question(words: TextTokens, rarity: NDArray[np.float32], graph: NameGraph) -> list[QuestionName]:
+def names_in_question(words: Tokens, rarity: NDArray[np.float32], graph: NameGraph) -> list[QuestionName]:
     """Gives the names that a question mentions; common words are left out, in a question without capitals too."""
     written_with_capitals = bool(words.capital[1:].any())
     needed = rarity_needed(len(graph))

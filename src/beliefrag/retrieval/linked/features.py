@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.candidates import SHARED_KIND, Candidates, Links, QuestionName
 from beliefrag.retrieval.linked.graph import NameGraph, PassageWords
-from beliefrag.retrieval.linked.tokens import TextTokens
-from beliefrag.retrieval.linked.vocabulary import hash_stems
+from beliefrag.retrieval.linked.words import Tokens, hash_stems
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int32]
@@ -45,7 +44,7 @@ _NOT_FOUND = 200
 class QuestionWords:
     """A question read into arrays: its words once each, and how much each weighs."""
 
-    tokens: TextTokens
+    tokens: Tokens
     token_rarity: Floats
     """How rare each word of the question is, in its order."""
     stems: Integers
@@ -59,7 +58,7 @@ class QuestionWords:
     """Which question word it has: 1 who, 2 when, 3 where, 4 how, 5 which, 6 what, 0 none."""
 
 
-def read_question(text: str, tokens: TextTokens, graph: NameGraph) -> QuestionWords:
+def read_question(text: str, tokens: Tokens, graph: NameGraph) -> QuestionWords:
     """Reads a question into arrays."""
     bounds = zip(tokens.starts.tolist(), tokens.ends.tolist(), strict=True)
     words = [text[start:end].lower() for start, end in bounds] or ["?"]
