@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.errors import CalibrationError, explain_missing_extra
-from beliefrag.retrieval.linked.features import FEATURES
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
-from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
-from beliefrag.retrieval.linked.rerank import Rerank
+from beliefrag.retrieval.linked.ranking import FEATURES, BoostedTrees, Ranker, Rerank
 
 __all__ = ["LEAST_QUESTIONS", "RankerExample", "collect_example", "fit_ranker", "unfitted_ranker"]
 

@@ -14,7 +14,7 @@ from beliefrag.retrieval.linked.linked_retriever import (
     open_graph,
     write_graph,
 )
-from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.ranking import Ranker, load_ranker
 
 __all__ = [
     "LinkedOptions",

@@ -34,8 +34,10 @@ from beliefrag.retrieval.passage_store import PassageRow
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Applies a function to one block after another, and yields the results in their order, as `map` does."""
 
+_READ = 1000
+"""Passages that are read at once."""
 _BLOCK = 1000
-"""Passages that are worked on at once."""
+"""Passages in whose words names are looked for at once."""
 _ROWS = 1 << 20
 """Rows that are sorted at once, about."""
 _TERM_KINDS = (NameKind.TERM, NameKind.ENTRY)
@@ -99,7 +101,9 @@ def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
     """Split passages into words and find their names and links. It runs on workers, too."""
     tokens = split_passages([(row.title, row.text) for row in rows])
     named = [(name, number, kind) for number, row in enumerate(rows) for name, kind in names_of(row.title, row.text)]
-    explained = [(*pair, number) for number, row in enumerate(rows) for pair in find_acronyms(row.text)]
+    explained = [
+        (*pair, number) for number, row in enumerate(rows) if "(" in row.text for pair in find_acronyms(row.text)
+    ]
     hashes, beginnings = hash_names(
         [*(name for name, _, _ in named), *(text for *pair, _ in explained for text in pair)]
     )
@@ -127,7 +131,7 @@ def _read_passages(
     rows = {name: [np.zeros((0, width), np.uint64)] for name, width in _LINK_WIDTHS.items()}
     for name in ("passage_starts", "id_starts"):
         arrays.append(name, np.zeros(1, np.int64))
-    pieces = (block[low : low + _BLOCK] for block in blocks for low in range(0, len(block), _BLOCK))
+    pieces = (block[low : low + _READ] for block in blocks for low in range(0, len(block), _READ))
     read: ReadBlock
     for read in map_blocks(read_block, pieces):
         ends = np.cumsum([len(each) for each in read.ids]) + id_bytes

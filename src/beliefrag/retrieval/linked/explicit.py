@@ -62,7 +62,7 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
             names = _resolve(target, row.source)
             if names:
                 found.append((_hash(names[0]), _hash(names[1]), number, words))
-        if _PAGE_SECTION.search(row.text):
+        if "(" in row.text and _PAGE_SECTION.search(row.text):
             for page in _MANUAL_PAGE.finditer(row.text):
                 key = _hash(f"manual page:{page[0]}")
                 found.append((key, key, number, page[0]))

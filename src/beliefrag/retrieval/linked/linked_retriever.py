@@ -25,11 +25,17 @@ from beliefrag.retrieval.linked.candidates import (
     links_among,
     names_in_question,
 )
-from beliefrag.retrieval.linked.features import Matches, QuestionWords, candidate_features, read_question
 from beliefrag.retrieval.linked.graph import Arrays, NameGraph, write_arrays
-from beliefrag.retrieval.linked.link_boost import boost_linked
-from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
-from beliefrag.retrieval.linked.rerank import Rerank
+from beliefrag.retrieval.linked.ranking import (
+    Matches,
+    QuestionWords,
+    Ranker,
+    Rerank,
+    boost_linked,
+    candidate_features,
+    load_ranker,
+    read_question,
+)
 from beliefrag.retrieval.linked.words import Floats, split_passages, split_text
 from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
@@ -221,7 +227,7 @@ class LinkedRetriever:
         hits: list[int] = numbers[order].tolist()
         score = dict(zip(hits, scores[order].tolist(), strict=True))
         text = query[:_MOST_CHARACTERS]
-        question = read_question(text, split_text(text), self.graph)
+        question = read_question(text, self.graph)
         names = names_in_question(question.tokens, question.token_rarity, self.graph)
         candidates = gather_candidates(hits, score, names, self.graph, self.limits)
         if self.near is not None:
@@ -233,7 +239,7 @@ class LinkedRetriever:
             features, matches = candidate_features(
                 question, candidates, hits[: self.limits.search], names, links, self.graph
             )
-            again = Rerank(question.weights, matches.passage_soft, matches.titles, links)
+            again = Rerank.from_matches(question, matches, links)
             places, probabilities = boost_linked(
                 list(candidates.found),
                 *self.ranker.rank(features, again.features),

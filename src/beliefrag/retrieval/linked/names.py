@@ -37,8 +37,6 @@ _TERM = re.compile(
     r"(?=[\s=,:;\[(<`*]|$)",
     re.MULTILINE,
 )
-_TERM_SIGNS = ("\n", "--", "_", "=")
-"""A text without any of these explains no terms."""
 _MOST_TERMS = 12
 _FILE_ENDING = re.compile(r"(?<=[^\W\d])\.(?:html?|md|txt|pdf|docx|\d)$")
 _SUBJECT_WITHIN = 110
@@ -74,35 +72,37 @@ SURENESS = np.array([0, 1, 2, 3, 4, 5, 0, 1, 0, 0, 1], np.int32)
 """For each kind how sure it is, as the ranker sees it: 0 for a title, 4 for a part of one."""
 
 
-def names_of(title: str, text: str) -> Iterator[tuple[str, NameKind]]:
-    """Yield the names of a passage, each with how it came by it; the same name may come twice."""
-    if title:
-        yield title, NameKind.TITLE
-        yield from _names_in_title(title)
+def names_of(title: str, text: str) -> list[tuple[str, NameKind]]:
+    """Return the names of a passage, each with how it came by it; the same name may come twice."""
+    names = [(title, NameKind.TITLE), *_names_in_title(title)] if title else []
     subject = _find_subject(title, text)
     if subject:
-        yield subject, NameKind.SUBJECT
-    own = _OWN_ACRONYM.search(text, 0, _OWN_ACRONYM_WITHIN)
-    if own and _spell([word[0] for word in _WORD.findall(title or _possible_subject(text))], own[1]):
-        yield own[1], NameKind.ACRONYM
-    if any(sign in text for sign in _TERM_SIGNS):
-        yield from islice(_find_terms(text), _MOST_TERMS)
+        names.append((subject, NameKind.SUBJECT))
+    if "(" in text:
+        own = _OWN_ACRONYM.search(text, 0, _OWN_ACRONYM_WITHIN)
+        if own and _spell([word[0] for word in _WORD.findall(title or _possible_subject(text))], own[1]):
+            names.append((own[1], NameKind.ACRONYM))
+    if "\n" in text or "--" in text or "_" in text or "=" in text:
+        names += islice(_find_terms(text), _MOST_TERMS)
+    return names
 
 
-def _names_in_title(title: str) -> Iterator[tuple[str, NameKind]]:
+def _names_in_title(title: str) -> list[tuple[str, NameKind]]:
+    names = []
     if PATH in title:
-        yield from _names_in_path(title)
+        names += _names_in_path(title)
     elif "." in title:
         if _FILE_ENDING.search(title):
-            yield _FILE_ENDING.sub("", title), NameKind.PLAIN_TITLE
+            names.append((_FILE_ENDING.sub("", title), NameKind.PLAIN_TITLE))
         elif _NUMBERED.match(title):
-            yield _SECTION_NUMBER.sub("", title), NameKind.PLAIN_TITLE
+            names.append((_SECTION_NUMBER.sub("", title), NameKind.PLAIN_TITLE))
     plain = _PARENTHESES.sub("", title) if title[-1] in ")]） " else title
     if plain and plain != title:
-        yield plain, NameKind.PLAIN_TITLE
+        names.append((plain, NameKind.PLAIN_TITLE))
     short = _COMMA.match(plain) if "," in plain else None
     if short:
-        yield short[1], NameKind.SHORT_TITLE
+        names.append((short[1], NameKind.SHORT_TITLE))
+    return names
 
 
 def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:

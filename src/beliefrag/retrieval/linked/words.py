@@ -118,9 +118,10 @@ def split_text(text: str) -> Tokens:
 
 def split_passages(passages: Sequence[tuple[str, str]]) -> Tokens:
     """Split titles and texts into words and sentences."""
-    return _split(
-        "".join(f"{_without_marks(title)}{_TITLE_END}{_without_marks(text)}{_TEXT_END}" for title, text in passages)
-    )
+    joined = "".join(f"{title}{_TITLE_END}{text}{_TEXT_END}" for title, text in passages)
+    if any(joined.count(mark) != len(passages) for mark in (_TITLE_END, _TEXT_END)):
+        return split_passages([(_without_marks(title), _without_marks(text)) for title, text in passages])
+    return _split(joined)
 
 
 def _without_marks(text: str) -> str:
