@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -16,8 +16,10 @@ from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.ledger import IndexIncomplete
 from beliefrag.retrieval.linked.candidates import (
+    NEAR,
+    SEARCHED,
     Candidates,
-    Limits,
+    QuestionName,
     Route,
     Way,
     follow_second_step,
@@ -27,7 +29,6 @@ from beliefrag.retrieval.linked.candidates import (
 )
 from beliefrag.retrieval.linked.graph import Arrays, NameGraph, write_arrays
 from beliefrag.retrieval.linked.ranking import (
-    Matches,
     QuestionWords,
     Ranker,
     Rerank,
@@ -38,7 +39,7 @@ from beliefrag.retrieval.linked.ranking import (
 )
 from beliefrag.retrieval.linked.words import Floats, split_passages, split_text
 from beliefrag.retrieval.passage_store import PassageRow
-from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
+from beliefrag.retrieval.protocol import RETRIEVERS, Retriever, check_depth, close_retriever
 from beliefrag.retrieval.text import printable_path
 from beliefrag.types import Hit, Passage, Provenance
 
@@ -57,21 +58,12 @@ _MOST_CHARACTERS = 4000
 """Of a longer question or query only the beginning is looked at for names."""
 
 
-class SearchedPassages(Protocol):
+class SearchedPassages(Retriever, Protocol):
     """Passages that linked retrieval can search: the embedded index, or an index on an engine elsewhere."""
-
-    @property
-    def identity(self) -> str:
-        """Names the ranking."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the passages."""
-        ...
-
-    def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Return the k best passages."""
         ...
 
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
@@ -135,12 +127,10 @@ def open_graph(index: Path, fingerprint: str) -> NameGraph:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All that a linked search looked at: for fitting and explanations."""
+    """The candidates of a search with what the ranker saw of them, and the order that it gave them."""
 
-    question: QuestionWords
     candidates: Candidates
     features: Floats
-    matches: Matches
     again: Rerank
     order: list[int]
     """Places of the best candidates in `passages`, best first."""
@@ -164,7 +154,6 @@ class LinkedRetriever:
     graph: NameGraph
     ranker: Ranker
     steps: int = 1
-    limits: Limits = field(default_factory=Limits)
     near: DenseRetriever | None = None
     """Its first passages are candidates too; None for candidates by words and names alone."""
 
@@ -229,35 +218,27 @@ class LinkedRetriever:
         text = query[:_MOST_CHARACTERS]
         question = read_question(text, self.graph)
         names = names_in_question(question.tokens, question.token_rarity, self.graph)
-        candidates = gather_candidates(hits, score, names, self.graph, self.limits)
-        if self.near is not None:
-            for hit in self.near.search(text, self.limits.near):
-                candidates.add(self._numbers[hit.passage.id], Route(Way.DENSE))
-
-        def look() -> Ranking:
-            links = links_among(list(candidates.found), names, self.graph, self.limits)
-            features, matches = candidate_features(
-                question, candidates, hits[: self.limits.search], names, links, self.graph
-            )
-            again = Rerank.from_matches(question, matches, links)
-            places, probabilities = boost_linked(
-                list(candidates.found),
-                *self.ranker.rank(features, again.features),
-                links,
-                question,
-                matches,
-                self.graph,
-            )
-            return Ranking(question, candidates, features, matches, again, places.tolist(), probabilities.tolist())
-
-        ranking = look()
+        candidates = gather_candidates(hits, score, names, self.graph)
+        for hit in self.near.search(text, NEAR) if self.near else ():
+            candidates.add(self._numbers[hit.passage.id], Route(Way.DENSE))
+        ranking = self._rank_candidates(question, names, hits[:SEARCHED], candidates)
         if self.steps > 1:
             before = len(candidates.found)
             best = [ranking.passages[place] for place in ranking.order[:_SECOND_STEP_FROM]]
-            follow_second_step(best, candidates, score, self.graph, self.limits)
+            follow_second_step(best, candidates, score, self.graph)
             if len(candidates.found) > before:
-                ranking = look()
+                ranking = self._rank_candidates(question, names, hits[:SEARCHED], candidates)
         return ranking
+
+    def _rank_candidates(
+        self, question: QuestionWords, names: list[QuestionName], hits: list[int], candidates: Candidates
+    ) -> Ranking:
+        links = links_among(list(candidates.found), names, self.graph)
+        features, matches = candidate_features(question, candidates, hits, names, links, self.graph)
+        again = Rerank.from_matches(question, matches, links)
+        places, probabilities = self.ranker.rank(features, again.features)
+        places, probabilities = boost_linked(places, probabilities, candidates, links, question, matches, self.graph)
+        return Ranking(candidates, features, again, places.tolist(), probabilities.tolist())
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -503,29 +503,6 @@ class BoostedTrees:
         result: NDArray[np.float64] = self.value.ravel()[at].sum(0, dtype=np.float64) + self.start
         return result
 
-    @classmethod
-    def from_fitted(cls, model: Any) -> BoostedTrees:
-        """Take the trees out of a fitted `HistGradientBoostingClassifier` of two classes without missing values."""
-        held = [each[0].nodes for each in model._predictors]
-        shape = (len(held), max(map(len, held)))
-        feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
-        threshold, value = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
-        own = np.arange(shape[1], dtype=np.int16)
-        for row, nodes in enumerate(held):
-            count, leaf = len(nodes), nodes["is_leaf"].astype(bool)
-            feature[row, :count] = np.where(leaf, 0, nodes["feature_idx"])
-            # Thresholds become 32-bit numbers that are not above the 64-bit ones, as the features are.
-            exact = np.where(leaf, np.inf, nodes["num_threshold"])
-            rounded = exact.astype(np.float32)
-            below = np.nextafter(rounded, np.float32(-np.inf))
-            threshold[row, :count] = np.where(rounded > exact, below, rounded)
-            left[row] = right[row] = own
-            left[row, :count] = np.where(leaf, own[:count], nodes["left"])
-            right[row, :count] = np.where(leaf, own[:count], nodes["right"])
-            value[row, :count] = np.where(leaf, nodes["value"], 0)
-        depth = max(int(nodes["depth"].max()) for nodes in held)
-        return cls(feature, threshold, left, right, value, float(np.ravel(model._baseline_prediction)[0]), depth)
-
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
@@ -611,9 +588,9 @@ def load_ranker(path: Path | None = None) -> Ranker:
 
 
 def boost_linked(  # noqa: PLR0917 - all of them are needed
-    passages: list[int],
     places: Long,
     probabilities: NDArray[np.float64],
+    candidates: Candidates,
     links: Links,
     question: QuestionWords,
     matches: Matches,
@@ -625,20 +602,9 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     question. In a manual it often shares none: the question asks for the default of a setting that only the first
     passage names. So each likely passage hands a part of its probability on to where its links lead: most of it along
     links whose surroundings say what the question says, and to passages that add to what is said. Passages without
-    headings and links, such as rows of a table of texts, are never raised: their ranking is the ranker's alone.
-
-    Args:
-        passages: The numbers of all candidates.
-        places: Places of ranked candidates in that list, best first.
-        probabilities: Their probabilities.
-        links: Links among the candidates.
-        question: The question.
-        matches: Where its words stand in the candidates.
-        graph: The names of the corpus.
-
-    Returns:
-        Places in the new order, with their probabilities.
+    headings and links, such as rows of a table of texts, are never raised.
     """
+    passages = list(candidates.found)
     if not graph.has_headings or not len(links.source):
         return places, probabilities
     used = np.isin(links.source, places[:_SOURCES]) & (links.kind <= _SUREST) & (links.homes <= _MOST_HOMES)
