@@ -6,6 +6,7 @@ rows of names are sorted one range of hashes after another, so that memory hardl
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.retrieval.linked.explicit import BlockLinks, ResolvedLinks, find_links, resolve_links
+from beliefrag.retrieval.linked.explicit import LinkRows, ResolvedLinks, find_links, resolve_links
 from beliefrag.retrieval.linked.graph import Arrays, keep_longest
 from beliefrag.retrieval.linked.names import LONGEST_NAME, SURENESS, NameKind, find_acronyms, hash_names, names_of
 from beliefrag.retrieval.linked.words import (
@@ -59,23 +60,18 @@ def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_bloc
 
     `map_blocks` reads the blocks: `map` does it in this process, and another may do it on workers.
     """
-    letters, acronyms, links = _read_passages(blocks, arrays, map_blocks)
+    rows = _read_passages(blocks, arrays, map_blocks)
+    links = resolve_links(rows)
     keys = arrays.read("keys", np.int64)
     order = np.argsort(keys, kind="stable").astype(np.int32)
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     arrays.append("key_order", order)
-    _write_names(arrays, acronyms, links, order, rank)
-    corpus = _Corpus(arrays, letters)
+    _write_names(arrays, rows["acronyms"], links, order, rank)
+    corpus = _Corpus(arrays)
     shared = _find_shared_names(corpus, arrays)
     _write_mentions(corpus, arrays, links, shared, rank)
-    names = len(arrays.read("name_hash", np.uint64))
-    return {
-        "passages": len(keys),
-        "names": names,
-        "shared_names": len(shared),
-        "links": len(links.passage),
-    }
+    return {"passages": len(keys), "shared_names": len(shared), "links": len(links.passage)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +83,12 @@ class ReadBlock:
     tokens: Tokens
     names: Hashes
     passages: Integers
-    """The passage of each name, and ..."""
     kinds: NDArray[np.uint8]
-    """... how it came by it."""
-    beginnings: NDArray[np.uint32]
-    """The upper halves of the hashes of all beginnings of names."""
-    acronyms: Hashes
-    """Rows of an acronym, its long form, and the passage that explains it."""
-    links: BlockLinks
+    """The passage of each name, and how it came by it."""
+    beginnings: Hashes
+    """The hashes of all beginnings of names."""
+    rows: LinkRows
+    """Those of links, and `acronyms`: rows of a passage, an acronym that it explains, and its long form."""
 
 
 def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
@@ -102,13 +96,13 @@ def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
     tokens = split_passages([(row.title, row.text) for row in rows])
     named = [(name, number, kind) for number, row in enumerate(rows) for name, kind in names_of(row.title, row.text)]
     explained = [
-        (*pair, number) for number, row in enumerate(rows) if "(" in row.text for pair in find_acronyms(row.text)
+        (number, *pair) for number, row in enumerate(rows) if "(" in row.text for pair in find_acronyms(row.text)
     ]
-    hashes, beginnings = hash_names(
-        [*(name for name, _, _ in named), *(text for *pair, _ in explained for text in pair)]
-    )
-    pairs, numbers = hashes[len(named) :].reshape(-1, 2), np.array([number for *_, number in explained], np.uint64)
-    own = hashes[: len(named)]
+    texts = [*(name for name, _, _ in named), *(text for _, *pair in explained for text in pair)]
+    hashes, beginnings = hash_names(texts)
+    own, pairs = hashes[: len(named)], hashes[len(named) :].reshape(-1, 2)
+    acronyms = np.column_stack((np.array([number for number, *_ in explained], np.uint64), pairs))
+    links, link_beginnings = find_links(rows, tokens)
     return ReadBlock(
         np.array([row.key for row in rows], np.int64),
         tuple(row.id.encode() for row in rows),
@@ -116,52 +110,39 @@ def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
         own[own != 0],
         np.array([number for _, number, _ in named], np.int32)[own != 0],
         np.array([kind for *_, kind in named], np.uint8)[own != 0],
-        beginnings,
-        np.column_stack((pairs, numbers))[(pairs != 0).all(1)],
-        find_links(rows, tokens),
+        np.concatenate((beginnings, link_beginnings)),
+        {**links, "acronyms": acronyms[(pairs != 0).all(1)]},
     )
 
 
-def _read_passages(
-    blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks
-) -> tuple[Flags, Hashes, ResolvedLinks]:
-    """Write what passages have by themselves; return which words begin with a letter, acronyms, and links."""
+def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks) -> LinkRows:
+    """Write what passages have by themselves; return the rows of all blocks."""
     vocabulary = VocabularyBuilder(arrays)
     count = words = id_bytes = 0
-    rows = {name: [np.zeros((0, width), np.uint64)] for name, width in _LINK_WIDTHS.items()}
-    for name in ("passage_starts", "id_starts"):
-        arrays.append(name, np.zeros(1, np.int64))
+    found = [read_block([]).rows]
+    arrays.append("passage_starts", np.zeros(1, np.int64))
+    arrays.append("id_starts", np.zeros(1, np.int64))
     pieces = (block[low : low + _READ] for block in blocks for low in range(0, len(block), _READ))
     read: ReadBlock
     for read in map_blocks(read_block, pieces):
         ends = np.cumsum([len(each) for each in read.ids]) + id_bytes
-        for name, values in (
-            ("keys", read.keys),
-            ("ids", np.frombuffer(b"".join(read.ids), np.uint8)),
-            ("id_starts", ends.astype(np.int64)),
-            ("words", vocabulary.add(read.tokens)),
-            ("capital", read.tokens.capital),
-            ("passage_starts", read.tokens.passage_starts[1:].astype(np.int64) + words),
-            ("found_name", read.names),
-            ("found_passage", read.passages + np.int32(count)),
-            ("found_kind", read.kinds),
-            ("beginnings", read.beginnings),
-            ("beginnings", read.links.beginnings),
-        ):
-            arrays.append(name, values)
-        for name, found, column in (
-            ("acronyms", read.acronyms, 2),
-            ("places", read.links.places, 1),
-            ("sections", read.links.sections, 1),
-            ("links", read.links.links, 3),
-        ):
-            rows[name].append(found + np.uint64(count) * (np.arange(found.shape[1]) == column).astype(np.uint64))
+        arrays.append("keys", read.keys)
+        arrays.append("ids", np.frombuffer(b"".join(read.ids), np.uint8))
+        arrays.append("id_starts", ends.astype(np.int64))
+        arrays.append("words", vocabulary.add(read.tokens))
+        arrays.append("capital", read.tokens.capital)
+        arrays.append("passage_starts", read.tokens.passage_starts[1:].astype(np.int64) + words)
+        arrays.append("found_name", read.names)
+        arrays.append("found_passage", read.passages + np.int32(count))
+        arrays.append("found_kind", read.kinds)
+        arrays.append("beginnings", read.beginnings)
+        # What came from a worker may lie in memory that cannot be written.
+        found.append(
+            {name: np.column_stack((rows[:, 0] + np.uint64(count), rows[:, 1:])) for name, rows in read.rows.items()}
+        )
         count, words, id_bytes = count + len(read.keys), words + len(read.tokens.hashes), int(ends[-1])
-    acronyms, places, sections, links = (np.concatenate(found) for found in rows.values())
-    return vocabulary.finish(count), acronyms, resolve_links(places, sections, links)
-
-
-_LINK_WIDTHS = {"acronyms": 3, "places": 3, "sections": 2, "links": 6}
+    vocabulary.finish(count)
+    return {name: np.concatenate([rows[name] for rows in found]) for name in found[0]}
 
 
 def _ranges_of(hashes: Hashes) -> Iterator[Long]:
@@ -196,8 +177,8 @@ def _write_names(
         arrays.append("found_passage", passages)
         arrays.append("found_kind", np.full(len(hashes), kind, np.uint8))
 
-    add(links.targets, links.target_passages, NameKind.TARGET)
-    add(links.texts, links.text_passages, NameKind.LINK_TEXT)
+    add(*links.targets, NameKind.TARGET)
+    add(*links.texts, NameKind.LINK_TEXT)
     # Words of links count as titles there.
     add(*_find_homes_of_acronyms(arrays, acronyms), NameKind.ACRONYM)
     found = arrays.read("found_name", np.uint64)
@@ -234,29 +215,23 @@ def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, I
     These are the passages whose title is the long form; if there is none, those that explain the acronym, if they are
     few.
     """
-    pairs, which = np.unique(acronyms[:, :2], axis=0, return_inverse=True)
-    wanted = np.unique(pairs[:, 1])
+    explained: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for passage, acronym, long_form in acronyms.tolist():
+        explained[acronym, long_form].add(passage)
+    titles: defaultdict[int, list[int]] = defaultdict(list)
+    wanted = np.unique(acronyms[:, 2])
     found = arrays.read("found_name", np.uint64)
     passages, kinds = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
-    places = [np.zeros(0, np.int64)]
     for low in range(0, len(found), _ROWS):
         part = slice(low, low + _ROWS)
         is_title = SURENESS[kinds[part]] <= NameKind.PLAIN_TITLE
-        places.append(low + np.flatnonzero(is_title & (find_hashes(wanted, found[part]) >= 0)))
-    place = np.concatenate(places)
-    place = place[np.argsort(found[place], kind="stable")]
-    low, high = (np.searchsorted(found[place], pairs[:, 1], side) for side in ("left", "right"))
-    explained = np.argsort(which.ravel(), kind="stable")
-    ends = _bounds_of(which.ravel(), len(pairs))
-    short, whose = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
-    for at, acronym in enumerate(pairs[:, 0]):
-        homes = passages[place[low[at] : high[at]]]
-        if not len(homes):
-            homes = np.unique(acronyms[explained[ends[at] : ends[at + 1]], 2]).astype(np.int32)
-        if len(homes) <= _MOST_EXPLAINING:
-            short.append(np.full(len(homes), acronym))
-            whose.append(homes)
-    return np.concatenate(short), np.concatenate(whose)
+        here = low + np.flatnonzero(is_title & (find_hashes(wanted, found[part]) >= 0))
+        for name, passage in zip(found[here].tolist(), passages[here].tolist(), strict=True):
+            titles[name].append(passage)
+    homes = {pair: titles.get(pair[1]) or explaining for pair, explaining in explained.items()}
+    rows = [(pair[0], home) for pair, those in homes.items() if len(those) <= _MOST_EXPLAINING for home in those]
+    names, passages_ = np.array(rows, np.uint64).reshape(-1, 2).T
+    return names, passages_.astype(np.int32)
 
 
 class _Block(NamedTuple):
@@ -277,15 +252,14 @@ class _Block(NamedTuple):
 
 
 class _Corpus:
-    """The words of all passages, and what is known of each word; `letters` are those that begin with a letter."""
+    """The words of all passages, and what is known of each word."""
 
-    def __init__(self, arrays: Arrays, letters: Flags) -> None:
+    def __init__(self, arrays: Arrays) -> None:
         self._starts = arrays.read("passage_starts", np.int64)
         self._capital: Flags = arrays.read("capital", np.bool_)
         self.words: Integers = arrays.read("words", np.int32)
         self.hashes: Hashes = arrays.read("word_hash", np.uint64)
         self.rarity: Floats = arrays.read("word_rarity", np.float32)
-        self.letters = letters
         self.count = len(self._starts) - 1
 
     def read_blocks(self) -> Iterator[_Block]:
@@ -320,7 +294,8 @@ def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
     """
     known: Hashes = arrays.read("name_hash", np.uint64)
     # 1 for a word that begins with a letter, 2 more when it is rare: by word, of which there are fewer than tokens.
-    about = (corpus.letters * (1 + 2 * (corpus.rarity >= _RARE_WORD))).astype(np.uint8)
+    letters: Flags = arrays.read("word_letter", np.bool_)
+    about = (letters * (1 + 2 * (corpus.rarity >= _RARE_WORD))).astype(np.uint8)
     for block in corpus.read_blocks():
         capital = about.take(block.words, mode="clip")
         capital *= block.capital
@@ -370,10 +345,6 @@ class _NameTable:
 
     def mark(self, hashes: Hashes, what: int) -> None:
         self._marks[hashes >> self._shift] |= np.uint8(what)
-
-    def mark_halves(self, halves: NDArray[np.uint32], what: int) -> None:
-        """Mark runs by the upper halves of their hashes."""
-        self._marks[halves >> np.uint32(32 - self._bits)] |= np.uint8(what)
 
     def look_up(self, hashes: Hashes) -> NDArray[np.uint8]:
         return self._marks.take((hashes >> self._shift).view(np.int64), mode="clip")
@@ -459,39 +430,33 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
             mentions = mentions.choose(_are_rarest(block.owner(mentions.starts), rarity))
             if kind == _NAMED:
                 mentions = _join_links(links, known, block, mentions)
-            _append_mentions(arrays, prefix, corpus, block, mentions)
+            owner = block.owner(mentions.starts)
+            begin = mentions.starts - block.bounds[owner]
+            arrays.append(f"{prefix}_start", begin.astype(np.int32))
+            arrays.append(f"{prefix}_end", (begin + mentions.lengths).astype(np.int32))
+            arrays.append(f"{prefix}_name", mentions.names.astype(np.int32))
+            arrays.append(f"{prefix}_passage", (owner + block.low).astype(np.int32))
+            rarity = corpus.sum_rarity(block.words, mentions.starts, mentions.lengths)
+            arrays.append(f"{prefix}_rarity", rarity)
     for prefix, names in (("named", known), ("shared", shared)):
         name, passage = arrays.read(f"{prefix}_name", np.int32), arrays.read(f"{prefix}_passage", np.int32)
         arrays.append(f"{prefix}_bounds", _bounds_of(passage, corpus.count))
         arrays.append(f"{prefix}_by_name", np.lexsort((key_rank[passage], name)).astype(np.int32))
         arrays.append(f"{prefix}_name_bounds", _bounds_of(name, len(names)))
-    for name in ("capital", "word_hash", "beginnings", "shared_at"):
+    for name in ("capital", "word_hash", "word_letter", "beginnings", "shared_at"):
         arrays.remove(name)
 
 
 def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> _NameTable:
     """Mark all names and their beginnings; those of shared names are read where one of the passages has them."""
-    beginnings, places = arrays.read("beginnings", np.uint32), arrays.read("shared_at", np.int64)
+    beginnings, places = arrays.read("beginnings", np.uint64), arrays.read("shared_at", np.int64)
     table = _NameTable(len(beginnings) + 2 * len(shared))
-    table.mark_halves(beginnings, _BEGINS)
+    table.mark(beginnings, _BEGINS)
     table.mark(known, _NAMED)
     table.mark(shared, _SHARED)
     for _, hashes in corpus.hash_runs(corpus.words, places >> 3, places & 7):
         table.mark(hashes, _BEGINS)
     return table
-
-
-def _append_mentions(arrays: Arrays, prefix: str, corpus: _Corpus, block: _Block, mentions: _Mentions) -> None:
-    owner = block.owner(mentions.starts)
-    begin = (mentions.starts - block.bounds[owner]).astype(np.int32)
-    for name, values in (
-        ("start", begin),
-        ("end", begin + mentions.lengths.astype(np.int32)),
-        ("name", mentions.names.astype(np.int32)),
-        ("passage", (owner + block.low).astype(np.int32)),
-        ("rarity", corpus.sum_rarity(block.words, mentions.starts, mentions.lengths)),
-    ):
-        arrays.append(f"{prefix}_{name}", values)
 
 
 def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions) -> _Mentions:

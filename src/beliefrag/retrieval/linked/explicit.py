@@ -11,15 +11,14 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.names import PATH, hash_names
-from beliefrag.retrieval.linked.words import PASSAGE_END, Flags, Hashes, Integers, Long, Tokens, split_passages
+from beliefrag.retrieval.linked.words import PASSAGE_END, Hashes, Integers, Long, Tokens, split_passages
 from beliefrag.retrieval.passage_store import PassageRow
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|^//")
@@ -33,22 +32,16 @@ _MOST_PASSAGES = 8
 """Of a longer section only the passage at the anchor is the target."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLinks:
-    """What a block of passages has of links; passages are counted from its first one."""
+LinkRows = dict[str, Hashes]
+"""Rows of a passage and what it has of links, passages counted through a block or a corpus:
 
-    places: Hashes
-    """Rows of a place that links know, its passage, and the section of that passage."""
-    sections: Hashes
-    """Rows of a section and a passage of it."""
-    links: Hashes
-    """Rows of a place, the file around it, the hash of the words, the passage, and where the words begin and end."""
-    beginnings: NDArray[np.uint32]
-    """The upper halves of the hashes of all beginnings of words of links."""
+places (passage, place that links know, section of the passage), sections (passage, section), and links (passage, place,
+file around it, hash of the words, where the words begin and end).
+"""
 
 
-def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
-    """Find the anchors and links of some passages, and the manual pages that their texts refer to."""
+def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> tuple[LinkRows, Hashes]:
+    """Find anchors, links, and references to manual pages; also return the beginnings of the words of links as names."""
     places: list[tuple[int, int, int]] = []
     sections: list[tuple[int, int]] = []
     found: list[tuple[int, int, int, str]] = []
@@ -56,23 +49,20 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> BlockLinks:
         held = json.loads(row.links) if row.links else {}
         if held or PATH in row.title:
             section = _hash(f"{row.source}\n{row.title}")
-            sections.append((section, number))
-            places += [(_hash(name), number, section) for name in _names_of_places(row, held.get("anchors", ()))]
+            sections.append((number, section))
+            places += [(number, _hash(name), section) for name in _names_of_places(row, held.get("anchors", ()))]
         for target, words in held.get("links", ()):
             names = _resolve(target, row.source)
             if names:
-                found.append((_hash(names[0]), _hash(names[1]), number, words))
+                found.append((number, _hash(names[0]), _hash(names[1]), words))
         if "(" in row.text and _PAGE_SECTION.search(row.text):
             for page in _MANUAL_PAGE.finditer(row.text):
                 key = _hash(f"manual page:{page[0]}")
-                found.append((key, key, number, page[0]))
+                found.append((number, key, key, page[0]))
     hashes, beginnings = hash_names([words for *_, words in found])
-    return BlockLinks(
-        np.array(places, np.uint64).reshape(-1, 3),
-        np.array(sections, np.uint64).reshape(-1, 2),
-        np.array(list(_place_links(found, hashes, tokens)), np.uint64).reshape(-1, 6),
-        beginnings,
-    )
+    links = list(_place_links(found, hashes, tokens))
+    tables = {"places": (places, 3), "sections": (sections, 2), "links": (links, 6)}
+    return {name: np.array(held, np.uint64).reshape(-1, width) for name, (held, width) in tables.items()}, beginnings
 
 
 def _hash(text: str) -> int:
@@ -117,7 +107,7 @@ def _place_links(
     words = split_passages([("", text) for *_, text in found])
     last, free = -1, 0
     here: list[int] = []
-    for at, (place, file, number, _) in enumerate(found):
+    for at, (number, place, file, _) in enumerate(found):
         if not hashes[at]:
             continue
         own = words.hashes[words.passage_starts[at] : words.passage_starts[at + 1]]
@@ -130,7 +120,7 @@ def _place_links(
             start = _find_run(here, wanted, 0)
         if start >= 0:
             free = start + len(wanted)
-            yield place, file, int(hashes[at]), number, start, free
+            yield number, place, file, int(hashes[at]), start, free
 
 
 def _find_run(words: list[int], wanted: list[int], first: int) -> int:
@@ -139,18 +129,13 @@ def _find_run(words: list[int], wanted: list[int], first: int) -> int:
     return next((at for at in places if words[at] == wanted[0] and words[at : at + len(wanted)] == wanted), -1)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedLinks:
+class ResolvedLinks(NamedTuple):
     """Links whose targets are passages of the corpus."""
 
-    targets: Hashes
-    """The place of each target, which serves as a name that only links have, and ..."""
-    target_passages: Integers
-    """... the passages there: one row for each passage."""
-    texts: Hashes
-    """Words of links as names, and ..."""
-    text_passages: Integers
-    """... the passages that they lead to."""
+    targets: tuple[Hashes, Integers]
+    """The place of each target, which serves as a name that only links have, and the passages there."""
+    texts: tuple[Hashes, Integers]
+    """Words of links as names, and the passages that they lead to."""
     passage: Long
     """The passage of each link, rising."""
     start: Long
@@ -159,39 +144,38 @@ class ResolvedLinks:
     """The place that it leads to."""
 
 
-def resolve_links(places: Hashes, sections: Hashes, links: Hashes) -> ResolvedLinks:
-    """Find the passages that links lead to, from all rows of `BlockLinks`, passages counted through all blocks.
+def resolve_links(rows: LinkRows) -> ResolvedLinks:
+    """Find the passages that links lead to.
 
     Links that lead to no passage, or to their own, are left out, and so are those whose words lead to many places.
     """
-    places = places[np.argsort(places[:, 0], kind="stable")]
-    sections = sections[np.lexsort((sections[:, 1], sections[:, 0]))]
-    place = _find_first(places[:, 0], links[:, 0])
-    place = np.where(place >= 0, place, _find_first(places[:, 0], links[:, 1]))
+    places, sections, links = rows["places"], rows["sections"], rows["links"]
+    places = places[np.argsort(places[:, 1], kind="stable")]
+    sections = sections[np.lexsort((sections[:, 0], sections[:, 1]))]
+    place = _find_first(places[:, 1], links[:, 1])
+    place = np.where(place >= 0, place, _find_first(places[:, 1], links[:, 2]))
     links, place = links[place >= 0], place[place >= 0]
-    links[:, 0] = places[place, 0]
-    words, counts = np.unique(np.unique(links[:, (2, 0)], axis=0)[:, 0], return_counts=True)
-    clear = np.isin(links[:, 2], words[counts <= _MOST_TARGETS])
+    links[:, 1] = places[place, 1]
+    words, counts = np.unique(np.unique(links[:, (3, 1)], axis=0)[:, 0], return_counts=True)
+    clear = np.isin(links[:, 3], words[counts <= _MOST_TARGETS])
     links, place = links[clear], place[clear]
-    known, first = np.unique(links[:, 0], return_index=True)
+    known, first = np.unique(links[:, 1], return_index=True)
     homes = [_passages_at(row, sections) for row in places[place[first]]]
-    targets, passages = _repeat(known, homes)
-    held = set(zip(targets.tolist(), passages.tolist(), strict=True))
-    leads_home = [pair in held for pair in zip(links[:, 0].tolist(), links[:, 3].tolist(), strict=True)]
+    targets = _repeat(known, homes)
+    held = set(zip(*(column.tolist() for column in targets), strict=True))
+    leads_home = [pair in held for pair in zip(links[:, 1].tolist(), links[:, 0].tolist(), strict=True)]
     links = links[~np.array(leads_home, bool)]
-    links = links[np.lexsort((links[:, 4], links[:, 3]))]
-    texts = np.unique(links[:, (2, 0)], axis=0)
+    links = links[np.lexsort((links[:, 4], links[:, 0]))]
+    texts = np.unique(links[:, (3, 1)], axis=0)
     text_homes = [homes[at] for at in np.searchsorted(known, texts[:, 1]).tolist()]
-    rows = links.astype(np.int64)
-    return ResolvedLinks(
-        targets, passages, *_repeat(texts[:, 0], text_homes), rows[:, 3], rows[:, 4], rows[:, 5], links[:, 0]
-    )
+    passage, start, end = links[:, (0, 4, 5)].astype(np.int64).T
+    return ResolvedLinks(targets, _repeat(texts[:, 0], text_homes), passage, start, end, links[:, 1])
 
 
 def _passages_at(place: Hashes, sections: Hashes) -> Integers:
     """Return the passages of a place: those of its section where they are few, else the one at the anchor."""
-    low, high = (int(np.searchsorted(sections[:, 0], place[2], side)) for side in ("left", "right"))
-    passages = sections[low:high, 1] if high - low <= _MOST_PASSAGES else place[1:2]
+    low, high = (int(np.searchsorted(sections[:, 1], place[2], side)) for side in ("left", "right"))
+    passages = sections[low:high, 0] if high - low <= _MOST_PASSAGES else place[:1]
     return passages.astype(np.int32)
 
 
@@ -203,5 +187,4 @@ def _repeat(names: Hashes, homes: Sequence[Integers]) -> tuple[Hashes, Integers]
 def _find_first(rising: Hashes, wanted: Hashes) -> Long:
     """Return the first place of each hash among rising ones, -1 where there is none."""
     at = np.searchsorted(rising, wanted)
-    known: Flags = np.append(rising, np.uint64(0))[at] == wanted
-    return np.where(known, at, -1)
+    return np.where(np.append(rising, np.uint64(0))[at] == wanted, at, -1)

@@ -12,7 +12,6 @@ from enum import IntEnum
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.words import FACTOR, PASSAGE_END, Hashes, hash_text, split_passages
 
@@ -46,26 +45,24 @@ _LONG_FORM_WITHIN = 100
 
 
 class NameKind(IntEnum):
-    """How a passage came by a name."""
+    """How a passage came by a name.
+
+    PLAIN_TITLE is the title without the words in parentheses that tell it from its namesakes, SUBJECT what the first
+    sentence defines, SHORT_TITLE the title up to its comma or the first part of a path of headings. TERM is an option,
+    a parameter or a field that an entry of a manual explains, HEADING the last heading above the passage, and ENTRY a
+    term there. TARGET is a place that explicit links lead to, which no text mentions, and LINK_TEXT their words.
+    """
 
     TITLE = 0
     PLAIN_TITLE = 1
-    """The title without the words in parentheses that tell it from its namesakes."""
     SUBJECT = 2
-    """What the first sentence defines."""
     ACRONYM = 3
     SHORT_TITLE = 4
-    """The title up to its comma, or the first part of a path of headings."""
     TERM = 6
-    """An option, a parameter or a field that an entry of a manual explains. As sure as a title."""
     HEADING = 7
-    """The last heading above the passage."""
     ENTRY = 8
-    """The same as a term, where it is the last heading above the passage."""
     TARGET = 9
-    """The place that an explicit link leads to: a name that no text mentions."""
     LINK_TEXT = 10
-    """The words of explicit links to the passage."""
 
 
 SURENESS = np.array([0, 1, 2, 3, 4, 5, 0, 1, 0, 0, 1], np.int32)
@@ -181,8 +178,8 @@ def _spell(initials: Sequence[str], acronym: str) -> bool:
 _ARTICLES = np.array([hash_text(word) for word in ("the", "a", "an")], np.uint64)
 
 
-def hash_names(names: Sequence[str]) -> tuple[Hashes, NDArray[np.uint32]]:
-    """Return the hash of each name, 0 for what cannot be one, and the upper halves of the hashes of all beginnings.
+def hash_names(names: Sequence[str]) -> tuple[Hashes, Hashes]:
+    """Return the hash of each name, 0 for what cannot be one, and the hashes of all beginnings, each once.
 
     An article at the beginning is left out. A name of one character, or of more than `LONGEST_NAME` words, is none.
     """
@@ -202,4 +199,4 @@ def hash_names(names: Sequence[str]) -> tuple[Hashes, NDArray[np.uint32]]:
         here = here[lengths[here] > step]
         hashes[here] = hashes[here] * FACTOR + words[starts[here] + step]
         beginnings.append(hashes[here])
-    return hashes, np.unique((np.concatenate(beginnings) >> np.uint64(32)).astype(np.uint32))
+    return hashes, np.unique(np.concatenate(beginnings))

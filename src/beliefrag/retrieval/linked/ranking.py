@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +85,6 @@ _WINDOW_WEIGHT = 10.0
 _GAIN_WEIGHT = 10.0
 _RARITY_WEIGHT = 0.3
 _RAREST = 12.0
-
-_TREE_ARRAYS = ("feature", "threshold", "left", "right", "value")
 
 Columns = Mapping[str, NDArray[Any] | float]
 
@@ -471,8 +469,7 @@ def _rivals(ends: Long, names: Integers, likely: Floats, here: Long) -> Floats:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class BoostedTrees:
+class BoostedTrees(NamedTuple):
     """The sum of many small trees, as a logit.
 
     All arrays have one row per tree and one column per node, filled up with leaves. A leaf leads to itself, so every
@@ -544,10 +541,9 @@ class Ranker:
 
     def save(self, path: Path) -> None:
         """Write the ranker to an `.npz` file without pickled objects."""
+        looks = (("first", self.trees), ("second", self.second))
         trees: dict[str, Any] = {
-            f"{look}_{name}": np.asarray(getattr(held, name))
-            for look, held in (("first", self.trees), ("second", self.second))
-            for name in (*_TREE_ARRAYS, "start", "depth")
+            f"{look}_{name}": np.asarray(values) for look, held in looks for name, values in held._asdict().items()
         }
         about = json.dumps({**self.about, "features": [*FEATURES, *RERANK_FEATURES]}, sort_keys=True)
         rest = {"weights": self.weights, "intercept": np.float64(self.intercept), "kept": np.int64(self.kept)}
@@ -570,12 +566,7 @@ def load_ranker(path: Path | None = None) -> Ranker:
                     remedy="Fit it again.",
                 )
             first, second = (
-                BoostedTrees(
-                    **{name: held[f"{look}_{name}"] for name in _TREE_ARRAYS},
-                    start=float(held[f"{look}_start"]),
-                    depth=int(held[f"{look}_depth"]),
-                )
-                for look in ("first", "second")
+                BoostedTrees(*(held[f"{look}_{name}"] for name in BoostedTrees._fields)) for look in ("first", "second")
             )
             rest = held["weights"], float(held["intercept"]), int(held["kept"])
     except (OSError, ValueError, KeyError) as problem:

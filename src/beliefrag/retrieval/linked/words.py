@@ -318,10 +318,11 @@ class VocabularyBuilder:
         marks = np.array([SENTENCE_END, PASSAGE_END], np.uint64)
         self._arrays = arrays
         self._words, self._stems = _HashNumbers(marks), _HashNumbers(marks)
-        self._word_stems, self._letters = np.arange(2, dtype=np.int32), np.zeros(2, bool)
-        self._frequency = np.zeros(2, np.int64)
-        for name, values in (("word_hash", marks), ("word_prefix", np.zeros(2, np.uint32)), ("stem_met", marks)):
-            arrays.append(name, values)
+        self._word_stems, self._frequency = np.arange(2, dtype=np.int32), np.zeros(2, np.int64)
+        arrays.append("stem_met", marks)
+        arrays.append("word_hash", marks)
+        arrays.append("word_prefix", np.zeros(2, np.uint32))
+        arrays.append("word_letter", np.zeros(2, bool))
 
     def add(self, tokens: Tokens) -> Integers:
         """Return the numbers of the words of some passages."""
@@ -343,10 +344,9 @@ class VocabularyBuilder:
         numbers = self._words.add(hashes)
         self._word_stems = _with_room(self._word_stems, self._words.count)
         self._word_stems[numbers] = self._stems.find(stems)
-        self._letters = _with_room(self._letters, self._words.count)
-        self._letters[numbers] = tokens.letter[places]
         self._arrays.append("stem_met", new)
         self._arrays.append("word_hash", hashes)
+        self._arrays.append("word_letter", tokens.letter[places])
         self._arrays.append("word_prefix", (prefixes >> np.uint64(32)).astype(np.uint32))
 
     def _count_stems(self, stems: Integers, passage_starts: Integers) -> None:
@@ -361,8 +361,8 @@ class VocabularyBuilder:
         np.not_equal(pairs[1:], pairs[:-1], out=once[1:])
         np.add.at(self._frequency, pairs[once] & kind((1 << bits) - 1), 1)
 
-    def finish(self, passages: int) -> Flags:
-        """Write stems, in the order of their hashes, and rarities; return which words begin with a letter."""
+    def finish(self, passages: int) -> None:
+        """Write stems, in the order of their hashes, and rarities."""
         order = np.argsort(self._arrays.read("stem_met", np.uint64))
         rarity = inverse_frequency(self._frequency[: self._stems.count], passages)
         # The marks at the ends of sentences and passages have no rarity.
@@ -375,7 +375,6 @@ class VocabularyBuilder:
         self._arrays.append("word_stem", place[words])
         self._arrays.append("word_rarity", rarity[words])
         self._arrays.remove("stem_met")
-        return self._letters[: self._words.count]
 
 
 def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
