@@ -1,7 +1,7 @@
 """Build the name graph of an index: read the passages block by block, then write who has and who mentions which name.
 
-The words, the largest part, go to files at once. What is sorted in memory has a few rows of 16 bytes for each passage;
-rows of names are sorted one range of hashes after another, so that memory hardly grows with the corpus.
+The words, the largest part, go to files at once. Rows of names are sorted one range of hashes after another, and what
+else is sorted in memory has a few short rows for each passage, so memory grows slowly with the corpus.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_b
     """Write what passages have by themselves; return the rows of all blocks."""
     vocabulary = VocabularyBuilder(arrays)
     count = words = id_bytes = 0
-    found = [read_block([]).rows]
+    found = {name: [rows] for name, rows in read_block([]).rows.items()}
     arrays.append("passage_starts", np.zeros(1, np.int64))
     arrays.append("id_starts", np.zeros(1, np.int64))
     pieces = (block[low : low + _READ] for block in blocks for low in range(0, len(block), _READ))
@@ -137,12 +137,11 @@ def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_b
         arrays.append("found_kind", read.kinds)
         arrays.append("beginnings", read.beginnings)
         # What came from a worker may lie in memory that cannot be written.
-        found.append(
-            {name: np.column_stack((rows[:, 0] + np.uint64(count), rows[:, 1:])) for name, rows in read.rows.items()}
-        )
+        for name, rows in read.rows.items():
+            found[name].append(np.column_stack((rows[:, 0] + np.uint64(count), rows[:, 1:])))
         count, words, id_bytes = count + len(read.keys), words + len(read.tokens.hashes), int(ends[-1])
     vocabulary.finish(count)
-    return {name: np.concatenate([rows[name] for rows in found]) for name in found[0]}
+    return {name: np.concatenate(rows) for name, rows in found.items()}
 
 
 def _ranges_of(hashes: Hashes) -> Iterator[Long]:
@@ -376,7 +375,8 @@ def _find_runs(words: Integers, word_hashes: Hashes, word_marks: NDArray[np.uint
         marks = table.look_up(runs)
         more = np.flatnonzero((marks & _BEGINS) != 0)
         at, runs, marks = at[more], runs[more], marks[more]
-    return _Runs(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    starts, lengths, hashes, all_marks = (np.concatenate(column) for column in zip(*found, strict=True))
+    return _Runs(starts, lengths, hashes, all_marks)
 
 
 class _Mentions(NamedTuple):
@@ -408,7 +408,7 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
         title_ends = marks[np.searchsorted(marks, block.bounds[:-1])]
         likely = runs.starts > title_ends[block.owner(runs.starts)]
         likely &= corpus.sum_rarity(block.words, runs.starts, runs.lengths) >= needed
-        runs = _Runs(*(column[likely] for column in runs))
+        runs = _Runs(runs.starts[likely], runs.lengths[likely], runs.hashes[likely], runs.marks[likely])
         # A single word in small letters is a word and no name; the entries of a manual are names all the same.
         written_as_name = (runs.lengths > 1) | block.capital[runs.starts]
         for prefix, kind, names in (("named", _NAMED, known), ("shared", _SHARED, shared)):
@@ -443,8 +443,8 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
         arrays.append(f"{prefix}_bounds", _bounds_of(passage, corpus.count))
         arrays.append(f"{prefix}_by_name", np.lexsort((key_rank[passage], name)).astype(np.int32))
         arrays.append(f"{prefix}_name_bounds", _bounds_of(name, len(names)))
-    for name in ("capital", "word_hash", "word_letter", "beginnings", "shared_at"):
-        arrays.remove(name)
+    for column in ("capital", "word_hash", "word_letter", "beginnings", "shared_at"):
+        arrays.remove(column)
 
 
 def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> _NameTable:

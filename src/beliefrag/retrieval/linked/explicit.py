@@ -41,7 +41,7 @@ file around it, hash of the words, where the words begin and end).
 
 
 def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> tuple[LinkRows, Hashes]:
-    """Find anchors, links, and references to manual pages; also return the beginnings of the words of links as names."""
+    """Find anchors, links and references to manual pages; also return the beginnings of the words of links."""
     places: list[tuple[int, int, int]] = []
     sections: list[tuple[int, int]] = []
     found: list[tuple[int, int, int, str]] = []

@@ -37,12 +37,7 @@ class Arrays:
 
     @classmethod
     def open(cls, folder: Path, version: int) -> Self:
-        """Open arrays that `write_arrays` has written.
-
-        Raises:
-            OSError: The folder or one of its files cannot be read.
-            ValueError: The folder is of another version or damaged.
-        """
+        """Open arrays that `write_arrays` has written; raise ValueError if they are of another version or damaged."""
         header = json.loads((folder / _HEADER).read_text("utf-8"))
         if not isinstance(header, dict) or header.get("about", {}).get("format") != version:
             raise ValueError(f"{_HEADER} is not of version {version}")
@@ -96,10 +91,7 @@ class Arrays:
 def write_arrays(folder: Path, version: int, write: Callable[[Arrays], dict[str, Any]]) -> None:
     """Write a folder of arrays, whole or not at all: it is written beside its place and renamed.
 
-    Args:
-        folder: Where the arrays will lie; what is there already is replaced.
-        version: The version of the arrays, without which they are not opened again.
-        write: Writes them, and returns what the header says about them besides.
+    `write` returns what the header says about the arrays besides their version.
     """
     with tempfile.TemporaryDirectory(prefix="new-", dir=folder.parent, ignore_cleanup_errors=True) as beside:
         fresh = Path(beside) / "arrays"
@@ -125,9 +117,8 @@ class PassageWords:
     sentence_starts: Integers
     """Where each sentence begins among the words; a title is a sentence too."""
     passage_starts: Integers
-    """Where each passage begins among the words, and at last where they end."""
     passage_sentences: Integers
-    """Where each passage begins among the sentences, and at last where they end."""
+    """Where each passage begins among the words and among the sentences, and at last where they end."""
 
     def __len__(self) -> int:
         return len(self.passage_starts) - 1

@@ -80,11 +80,7 @@ class SearchedPassages(Retriever, Protocol):
 
 
 def write_graph(index: Path, opened: SearchedPassages, map_blocks: MapBlocks = map) -> bool:
-    """Make the graph of an index unless it is there, remove older ones, and return whether it was made.
-
-    The caller holds the index's lock as its writer. A kill leaves the graph whole or absent, never in part. Names are
-    found by `map_blocks`, which is `map` in this process.
-    """
+    """Make the graph of an index, whose lock the caller holds, unless it is there; return whether it was made."""
     from beliefrag.retrieval.linked.build import build_graph  # noqa: PLC0415
 
     folder = index / _FOLDER.format(opened.fingerprint)
@@ -111,11 +107,7 @@ def graph_in_memory(opened: SearchedPassages) -> NameGraph:
 
 
 def open_graph(index: Path, fingerprint: str) -> NameGraph:
-    """Open the graph beside an index.
-
-    Raises:
-        IndexIncomplete: There is none for these passages: the index is older, or its last update was cut off.
-    """
+    """Open the graph beside an index; raise IndexIncomplete if its passages have none."""
     try:
         return NameGraph(Arrays.open(index / _FOLDER.format(fingerprint), FORMAT))
     except (OSError, ValueError, KeyError) as problem:
@@ -146,8 +138,7 @@ class Ranking:
 class LinkedRetriever:
     """Searches an index by BM25, follows names one step or two, and ranks the candidates by a fitted model.
 
-    The score of a hit is the probability that the passage is needed. What the search found stays in the list only
-    where nothing better was found along names: the list does not grow.
+    The score of a hit is the probability that the passage is needed.
     """
 
     index: SearchedPassages
@@ -175,11 +166,7 @@ class LinkedRetriever:
         close_retriever(self.index)
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Return the k passages that are most likely needed, most likely first, each with how it was found.
-
-        Raises:
-            RetrievalError: k is negative, or the index is damaged.
-        """
+        """Return the k passages that are most likely needed, most likely first, each with how it was found."""
         check_depth(k)
         ranking = self.rank(query)
         if ranking is None or not k:
@@ -263,15 +250,12 @@ class LinkedRetriever:
         return Provenance(route.way, source, " ".join(name.split()))
 
 
-def _identity(ranker: str, steps: int, near: str, searched: str = Bm25Index.identity) -> str:
+def _identity(ranker: str, steps: int, near: str, searched: str | None = Bm25Index.identity) -> str:
     return f"linked {ranker} steps={steps} over {searched}{f' and dense {near}' if near else ''}"
 
 
 def link_passages(searched: SearchedPassages, folder: Path) -> LinkedRetriever:
-    """Return linked retrieval over passages elsewhere, whose graph of names is kept in a folder here.
-
-    The caller lets one process at a time in.
-    """
+    """Return linked retrieval over passages elsewhere, whose graph is kept in a folder that the caller has locked."""
     write_graph(folder, searched)
     return LinkedRetriever(searched, open_graph(folder, searched.fingerprint), _shipped_ranker())
 

@@ -1,12 +1,11 @@
 """Score candidates: features as arrays for all candidates of a question at once, a fitted ranker, and a boost of links.
 
 Two matrices carry most features. `exact` says which word of a passage is which word of the question (by stem); `soft`
-also counts words that begin alike, so that "director" finds "directed". Maxima over windows, sentences and passages,
-weighed by how rare the question's words are, give coverage; what one passage covers beyond another gives novelty.
+also counts words that begin alike. Maxima over windows, sentences and passages, weighed by how rare the question's
+words are, give coverage; what one passage covers beyond another gives novelty.
 
 The ranker, a linear first cut and boosted trees, looks twice. At the first look the best link of a candidate is the one
-to the passage that the search likes. At the second it is the one to the passage that is likely needed, so a chain of
-several steps holds together, and of passages that say the same, or that share one name, the best is told from the rest.
+to the passage that the search likes; at the second, the one to the passage that is likely needed.
 """
 
 from __future__ import annotations
@@ -75,16 +74,9 @@ RERANK_FEATURES = (
 
 _HANDED_ON = 0.2
 """The part of its probability that a passage hands on, over all its links."""
-_SOURCES = 8
-"""How many of the most likely passages hand on."""
-_MOST_HOMES = 8
-"""A name that more passages have hands nothing on."""
-_SUREST = 1
-"""Kinds of names up to this sureness count: titles, headings, entries, and explicit links."""
-_WINDOW_WEIGHT = 10.0
-_GAIN_WEIGHT = 10.0
-_RARITY_WEIGHT = 0.3
-_RAREST = 12.0
+_SOURCES, _MOST_HOMES, _SUREST = 8, 8, 1
+"""So many of the most likely passages hand on, by names that few have: titles, headings, entries, explicit links."""
+_WINDOW_WEIGHT, _GAIN_WEIGHT, _RARITY_WEIGHT, _RAREST = 10.0, 10.0, 0.3, 12.0
 
 Columns = Mapping[str, NDArray[Any] | float]
 
@@ -263,8 +255,8 @@ def _adjacent_words(exact: Floats, weights: Floats, starts: Integers) -> Floats:
         return np.zeros(len(starts) - 1, np.float32)
     pairs = np.zeros((len(exact), exact.shape[1] - 1), np.float32)
     np.multiply(exact[:-1, :-1], exact[1:, 1:], out=pairs[:-1])
-    found: Floats = np.maximum.reduceat(pairs, starts[:-1], axis=0) @ ((weights[:-1] + weights[1:]) / 2)
-    return found.astype(np.float32)
+    found = np.maximum.reduceat(pairs, starts[:-1], axis=0) @ ((weights[:-1] + weights[1:]) / 2)
+    return np.asarray(found, np.float32)
 
 
 def _first_of_groups(order: Long, *keys: NDArray[Any]) -> Long:
@@ -546,8 +538,8 @@ class Ranker:
             f"{look}_{name}": np.asarray(values) for look, held in looks for name, values in held._asdict().items()
         }
         about = json.dumps({**self.about, "features": [*FEATURES, *RERANK_FEATURES]}, sort_keys=True)
-        rest = {"weights": self.weights, "intercept": np.float64(self.intercept), "kept": np.int64(self.kept)}
-        np.savez_compressed(path, **trees, **rest, about=np.array(about))
+        trees |= {"weights": self.weights, "intercept": np.float64(self.intercept), "kept": np.int64(self.kept)}
+        np.savez_compressed(path, **trees, about=np.array(about))
 
 
 def load_ranker(path: Path | None = None) -> Ranker:
@@ -590,10 +582,8 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     """Raise what likely passages lead to, in documents with headings and links.
 
     The ranker was fitted on an encyclopedia, where a passage that is needed as the second step shares words with the
-    question. In a manual it often shares none: the question asks for the default of a setting that only the first
-    passage names. So each likely passage hands a part of its probability on to where its links lead: most of it along
-    links whose surroundings say what the question says, and to passages that add to what is said. Passages without
-    headings and links, such as rows of a table of texts, are never raised.
+    question. In a manual it often shares none. So each likely passage hands a part of its probability on to where its
+    links lead: most of it along links whose surroundings say what the question says, and to passages that add to that.
     """
     passages = list(candidates.found)
     if not graph.has_headings or not len(links.source):

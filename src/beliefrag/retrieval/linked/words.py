@@ -250,7 +250,7 @@ def _stem(word: str) -> str:
     return stems[0] if len(stems) == 1 else word
 
 
-def find_hashes(rising: Hashes, wanted: Hashes) -> Long:
+def find_hashes(rising: NDArray[Any], wanted: NDArray[Any]) -> Long:
     """Return where each wanted hash stands among rising ones, -1 if it does not."""
     places = np.full(len(wanted), -1, np.int64)
     if len(rising):
