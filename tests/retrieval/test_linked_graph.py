@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,12 @@ from beliefrag.errors import CorpusError, SettingsError
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, upgrade_index
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.linked import LinkedRetriever, NameGraph, graph_in_memory
-from beliefrag.retrieval.linked.build import FORMAT
 from beliefrag.retrieval.linked.candidates import links_among, names_in_question
-from beliefrag.retrieval.linked.features import FEATURES, candidate_features, read_question
-from beliefrag.retrieval.linked.names import NameKind, keep_longest, names_of
-from beliefrag.retrieval.linked.tokens import hash_text, split_passages, split_text
+from beliefrag.retrieval.linked.graph import keep_longest
+from beliefrag.retrieval.linked.linked_retriever import FORMAT
+from beliefrag.retrieval.linked.names import NameKind, names_of
+from beliefrag.retrieval.linked.ranking import FEATURES, read_question
+from beliefrag.retrieval.linked.words import hash_text, split_passages, split_text
 from beliefrag.types import Passage, Provenance
 
 QUESTION = "Where did the engineer who built the lighthouse at Cape Bruna study?"
@@ -65,7 +68,7 @@ def test_the_hash_of_a_word_depends_on_its_letters_alone() -> None:
 
 
 def test_words_do_not_depend_on_how_passages_are_grouped(shelf: list[Passage]) -> None:
-    rows = [(passage.title, passage.text) for passage in shelf]
+    rows = [(passage.title, passage.text) for passage in shelf] + [("A\x1d", "\x1eStray marks\x1d are no marks.")]
     together = split_passages(rows)
     alone = np.concatenate([split_passages([row]).hashes for row in rows])
     assert (together.hashes == alone).all()
@@ -221,10 +224,33 @@ def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf:
     assert results(grown) == results(fresh) == results(open_linked([*shelf, *filler()]))
 
 
-def test_an_index_without_a_graph_says_what_to_do_and_upgrades(tmp_path: Path, shelf: list[Passage]) -> None:
+def remove_graph(graph: Path) -> None:
+    shutil.rmtree(graph)
+
+
+def cut_words(graph: Path) -> None:
+    (graph / "words").write_bytes((graph / "words").read_bytes()[:-4])
+
+
+def make_older(graph: Path) -> None:
+    header = (graph / "arrays.json").read_text()
+    assert f'"format": {FORMAT}' in header
+    (graph / "arrays.json").write_text(header.replace(f'"format": {FORMAT}', '"format": 1'))
+
+
+def damage_header(graph: Path) -> None:
+    (graph / "arrays.json").write_text("[]")
+
+
+@pytest.mark.parametrize("harm", [remove_graph, cut_words, make_older, damage_header])
+def test_a_graph_that_cannot_be_used_says_what_to_do_and_is_made_again(
+    tmp_path: Path, shelf: list[Passage], harm: Callable[[Path], None]
+) -> None:
     place = tmp_path / "index"
     with IndexWriter(place) as writer:
         writer.add(shelf)
+        writer.write_graph()
+    harm(next(place.glob("names-*")))
     with pytest.raises(CorpusError, match="--upgrade"):
         open_linked(index=place)
     assert upgrade_index(place)
@@ -262,32 +288,6 @@ def test_an_index_from_before_keys_still_serves_bm25_and_can_be_upgraded(
     assert results(open_linked(index=place)) == results(open_linked(shelf))
 
 
-def test_a_damaged_graph_is_made_again(tmp_path: Path, shelf: list[Passage]) -> None:
-    place = tmp_path / "index"
-    with IndexWriter(place) as writer:
-        writer.add(shelf)
-        writer.write_graph()
-    words = next(place.glob("names-*")) / "words"
-    words.write_bytes(words.read_bytes()[:-4])
-    with pytest.raises(CorpusError, match="--upgrade"):
-        open_linked(index=place)
-    assert upgrade_index(place)
-    assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
-def test_a_graph_of_an_older_format_is_made_again(tmp_path: Path, shelf: list[Passage]) -> None:
-    place = tmp_path / "index"
-    with IndexWriter(place) as writer:
-        writer.add(shelf)
-        writer.write_graph()
-    header = next(place.glob("names-*")) / "arrays.json"
-    header.write_text(header.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
-    with pytest.raises(CorpusError, match="--upgrade"):
-        open_linked(index=place)
-    assert upgrade_index(place)
-    assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
 def test_steps_are_checked() -> None:
     with pytest.raises(SettingsError, match="steps"):
         RETRIEVERS.choose("linked:steps=3", {})
@@ -295,8 +295,7 @@ def test_steps_are_checked() -> None:
 
 def test_questions_without_capitals_find_names_too(graph: NameGraph) -> None:
     text = "where was ada quill"
-    question = read_question(text, split_text(text), graph)
+    question = read_question(text, graph)
     names = names_in_question(question.tokens, question.token_rarity, graph)
     assert [(each.start, each.end) for each in names] == [(2, 4)]
-    assert len(links_among([], names, graph, open_linked([]).limits).source) == 0
-    assert callable(candidate_features)
+    assert len(links_among([], names, graph).source) == 0

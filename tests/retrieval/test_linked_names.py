@@ -9,8 +9,8 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.linked import NameGraph, graph_in_memory
 from beliefrag.retrieval.linked.candidates import Links
 from beliefrag.retrieval.linked.names import NameKind, names_of
-from beliefrag.retrieval.linked.rerank import RERANK_FEATURES, Rerank
-from beliefrag.retrieval.linked.vocabulary import rarity_needed
+from beliefrag.retrieval.linked.ranking import RERANK_FEATURES, Rerank
+from beliefrag.retrieval.linked.words import rarity_needed
 from beliefrag.types import Passage
 
 

@@ -85,7 +85,7 @@ def names_of(title: str, text: str) -> list[tuple[str, NameKind]]:
 
 
 def _names_in_title(title: str) -> list[tuple[str, NameKind]]:
-    names = []
+    names: list[tuple[str, NameKind]] = []
     if PATH in title:
         names += _names_in_path(title)
     elif "." in title:

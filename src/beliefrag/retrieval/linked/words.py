@@ -17,7 +17,7 @@ import tantivy
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.linked.graph import ArrayFolder
+    from beliefrag.retrieval.linked.graph import Arrays
 
 Integers = NDArray[np.int32]
 Long = NDArray[np.int64]
@@ -112,8 +112,8 @@ def split_text(text: str) -> Tokens:
     """Split a short text, such as a question, into words without marks."""
     tokens = _split(_without_marks(text))
     keep = tokens.hashes > PASSAGE_END
-    columns = (tokens.hashes, tokens.starts, tokens.ends, tokens.capital, tokens.letter)
-    return Tokens(tokens.text, *(column[keep] for column in columns), tokens.passage_starts)
+    hashes, starts, ends = tokens.hashes[keep], tokens.starts[keep], tokens.ends[keep]
+    return Tokens(tokens.text, hashes, starts, ends, tokens.capital[keep], tokens.letter[keep], tokens.passage_starts)
 
 
 def split_passages(passages: Sequence[tuple[str, str]]) -> Tokens:
@@ -314,7 +314,7 @@ class _HashNumbers:
 class VocabularyBuilder:
     """Numbers the distinct words of a corpus block by block, and counts in how many passages each stem stands."""
 
-    def __init__(self, arrays: ArrayFolder) -> None:
+    def __init__(self, arrays: Arrays) -> None:
         marks = np.array([SENTENCE_END, PASSAGE_END], np.uint64)
         self._arrays = arrays
         self._words, self._stems = _HashNumbers(marks), _HashNumbers(marks)
