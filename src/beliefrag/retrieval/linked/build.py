@@ -385,9 +385,10 @@ class _Mentions(NamedTuple):
     starts: Long
     lengths: Long
     names: Long
+    rarity: Floats
 
     def choose(self, keep: Long | Flags) -> _Mentions:
-        return _Mentions(self.starts[keep], self.lengths[keep], self.names[keep])
+        return _Mentions(self.starts[keep], self.lengths[keep], self.names[keep], self.rarity[keep])
 
 
 def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, shared: Hashes, key_rank: Integers) -> None:
@@ -407,7 +408,9 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
         marks = np.flatnonzero(block.words <= 1)
         title_ends = marks[np.searchsorted(marks, block.bounds[:-1])]
         likely = runs.starts > title_ends[block.owner(runs.starts)]
-        likely &= corpus.sum_rarity(block.words, runs.starts, runs.lengths) >= needed
+        rarity = corpus.sum_rarity(block.words, runs.starts, runs.lengths)
+        likely &= rarity >= needed
+        rarity = rarity[likely]
         runs = _Runs(runs.starts[likely], runs.lengths[likely], runs.hashes[likely], runs.marks[likely])
         # A single word in small letters is a word and no name; the entries of a manual are names all the same.
         written_as_name = (runs.lengths > 1) | block.capital[runs.starts]
@@ -424,20 +427,18 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
             else:
                 keep &= written_as_name[at]
             at = at[keep]
-            mentions = _Mentions(runs.starts[at], runs.lengths[at], found[keep])
+            mentions = _Mentions(runs.starts[at], runs.lengths[at], found[keep], rarity[at])
             mentions = mentions.choose(keep_longest(mentions.starts, mentions.lengths, len(block.words)))
-            rarity = corpus.sum_rarity(block.words, mentions.starts, mentions.lengths)
-            mentions = mentions.choose(_are_rarest(block.owner(mentions.starts), rarity))
+            mentions = mentions.choose(_are_rarest(block.owner(mentions.starts), mentions.rarity))
             if kind == _NAMED:
-                mentions = _join_links(links, known, block, mentions)
+                mentions = _join_links(links, known, block, mentions, corpus)
             owner = block.owner(mentions.starts)
             begin = mentions.starts - block.bounds[owner]
             arrays.append(f"{prefix}_start", begin.astype(np.int32))
             arrays.append(f"{prefix}_end", (begin + mentions.lengths).astype(np.int32))
             arrays.append(f"{prefix}_name", mentions.names.astype(np.int32))
             arrays.append(f"{prefix}_passage", (owner + block.low).astype(np.int32))
-            rarity = corpus.sum_rarity(block.words, mentions.starts, mentions.lengths)
-            arrays.append(f"{prefix}_rarity", rarity)
+            arrays.append(f"{prefix}_rarity", mentions.rarity)
     for prefix, names in (("named", known), ("shared", shared)):
         name, passage = arrays.read(f"{prefix}_name", np.int32), arrays.read(f"{prefix}_passage", np.int32)
         arrays.append(f"{prefix}_bounds", _bounds_of(passage, corpus.count))
@@ -459,9 +460,11 @@ def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) 
     return table
 
 
-def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions) -> _Mentions:
+def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions, corpus: _Corpus) -> _Mentions:
     """Put the explicit links of a block among its mentions, in place of those that stand at the same words."""
     here = slice(*np.searchsorted(links.passage, [block.low, block.low + len(block.bounds) - 1]).tolist())
+    if here.start == here.stop:
+        return mentions
     begins = block.bounds[links.passage[here] - block.low]
     starts, ends = begins + links.start[here], begins + links.end[here]
     covered = np.zeros(len(block.words) + 1, np.int32)
@@ -469,13 +472,16 @@ def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _M
     np.add.at(covered, ends, -1)
     inside = np.concatenate(([0], np.cumsum(np.cumsum(covered) > 0)))
     free = mentions.choose(inside[mentions.starts + mentions.lengths] == inside[mentions.starts])
-    linked = _Mentions(starts, ends - starts, np.searchsorted(known, links.name[here]))
+    rarity = corpus.sum_rarity(block.words, starts, ends - starts)
+    linked = _Mentions(starts, ends - starts, np.searchsorted(known, links.name[here]), rarity)
     joined = _Mentions(*(np.concatenate(column) for column in zip(free, linked, strict=True)))
     return joined.choose(np.argsort(joined.starts, kind="stable"))
 
 
 def _are_rarest(owner: Long, rarity: Floats) -> Flags:
     """Return which mentions are among the rarest of their passage; of equally rare ones the first."""
+    if np.bincount(owner).max(initial=0) <= _MOST_MENTIONS:
+        return np.ones(len(owner), bool)
     order = np.lexsort((-rarity, owner))
     first = np.searchsorted(owner[order], owner[order], side="left")
     keep = np.zeros(len(owner), bool)

@@ -45,6 +45,7 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> tuple[LinkRows, Ha
     places: list[tuple[int, int, int]] = []
     sections: list[tuple[int, int]] = []
     found: list[tuple[int, int, int, str]] = []
+    has_pages = _PAGE_SECTION.search(tokens.text)
     for number, row in enumerate(rows):
         held = json.loads(row.links) if row.links else {}
         if held or PATH in row.title:
@@ -55,7 +56,7 @@ def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> tuple[LinkRows, Ha
             names = _resolve(target, row.source)
             if names:
                 found.append((number, _hash(names[0]), _hash(names[1]), words))
-        if "(" in row.text and _PAGE_SECTION.search(row.text):
+        if has_pages and _PAGE_SECTION.search(row.text):
             for page in _MANUAL_PAGE.finditer(row.text):
                 key = _hash(f"manual page:{page[0]}")
                 found.append((number, key, key, page[0]))
