@@ -25,13 +25,23 @@ from beliefrag.calibration.examples import label_searches, label_states
 from beliefrag.calibration.fitting import fit_all_kinds, fit_value
 from beliefrag.calibration.policy_replay import consults_retrieval_value
 from beliefrag.calibration.quality import measure_quality, predict_answerability, predict_retrieval_value
+from beliefrag.record import Step
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.types import Action, Belief, Diagnostics
+from beliefrag.types import Action, Attempt, Belief, Diagnostics
 
 __all__ = ["Refit", "read_states", "refit", "write_states"]
 
-_TEXTS = ("answer", "reason")
+_COUNTED = (
+    "rounds",
+    "retained",
+    "flagged",
+    "actions",
+    "correction_fits",
+    "nothing_missing",
+    "answerability",
+    "retrieval_value",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +104,31 @@ def refit(trajectories: Sequence[Trajectory]) -> Refit:
 
 
 def _to_record(state: State) -> dict[str, Any]:
-    return {name: value for name, value in asdict(state).items() if name not in _TEXTS}
+    step, attempt = state.step, state.step.attempt
+    return {
+        "step": step.number,
+        **{name: asdict(getattr(step, name)) for name in ("diagnostics", "belief")},
+        **{name: getattr(state, name) for name in _COUNTED},
+        **{name: getattr(step, name) for name in ("legal", "tokens", "action", "reason")},
+        "answer_tokens": attempt.tokens if attempt else 0,
+        "scores": dict(state.scores),
+    }
 
 
 def _from_record(record: dict[str, Any]) -> State:
-    return State(
-        **{
-            **record,
-            "diagnostics": Diagnostics(**record["diagnostics"]),
-            "belief": Belief(**record["belief"]),
-            "actions": tuple(map(Action, record["actions"])),
-            "legal": tuple(map(Action, record["legal"])),
-            "action": Action(record["action"]),
-        },
-        answer=None,
-        reason="",
+    scores = record["scores"]
+    step = Step(
+        number=record["step"],
+        action=Action(record["action"]),
+        reason=record.get("reason", record.get("branch")),
+        legal=tuple(map(Action, record["legal"])),
+        diagnostics=Diagnostics(**record["diagnostics"]),
+        belief=Belief(**record["belief"]),
+        tokens=record["tokens"],
+        attempt=Attempt("", record["answer_tokens"], scores) if scores else None,
     )
+    counted = {name: record[name] for name in _COUNTED if name != "actions"}
+    return State(step, actions=tuple(map(Action, record["actions"])), **counted)
 
 
 def main() -> None:

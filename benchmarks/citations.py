@@ -19,8 +19,8 @@ from typing import NamedTuple
 from beliefrag.answering.citing import choose_citations
 from beliefrag.bench import load_dataset
 from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.record import Episode
 from beliefrag.retrieval import Bm25Index
-from beliefrag.runs.episode import Episode
 from beliefrag.runs.run_files import read_episodes
 from beliefrag.runs.statistics import mean_estimate
 from beliefrag.types import Passage

@@ -19,7 +19,7 @@ from typing import Any
 
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.engine.model_calls import is_repeated
-from beliefrag.runs.episode import Episode
+from beliefrag.record import Episode
 from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder

@@ -1,6 +1,6 @@
 """Build time, size, search time and evidence recall of each engine by the number of passages.
 
-    python -m benchmarks.engines_scale --engines embedded,pg_search,pg_textsearch,milvus --passages 100000
+    python -m benchmarks.engines_scale --engines embedded,pg_search,pg_textsearch --passages 100000
 
 Passages are those of the benchmark sets; where there are fewer than asked for, they are repeated with other ids and
 their sentences in another order. PostgreSQL is the server of the tests. Evidence recall is the share of the annotated
@@ -24,12 +24,15 @@ from pathlib import Path
 
 import psycopg
 
+from beliefrag.retrieval import IndexWriter
 from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.engines.filling import fill
 from beliefrag.types import Passage
-from tests.support.engines import EmbeddedEngine, EngineUnderTest, MilvusEngine, PostgresEngine
+from tests.support.engines import EmbeddedEngine, PostgresEngine
 from tests.support.postgres import PostgresServer, run_postgres
 
 DATA = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data"))
+Engine = EmbeddedEngine | PostgresEngine
 SETS = ("hotpotqa", "2wikimultihopqa", "musique", "nq", "popqa", "triviaqa", "open_wiki_pool")
 
 
@@ -72,11 +75,16 @@ def read_questions(count: int) -> list[tuple[str, set[str]]]:
     return [each for each in needed if each[1]][:count]
 
 
-def measure(engine: EngineUnderTest, count: int, questions: list[tuple[str, set[str]]]) -> dict[str, float]:
+def measure(engine: Engine, count: int, questions: list[tuple[str, set[str]]]) -> dict[str, float]:
     """Fills an engine and searches it."""
     began = time.perf_counter()
-    with engine.write() as writer:
-        writer.add(make_passages(count))
+    passages = make_passages(count)
+    if isinstance(engine, EmbeddedEngine):
+        with IndexWriter(engine.folder) as writer:
+            writer.add(passages)
+    else:
+        pages = ([(each, (each.source,)) for each in page] for page in iter(lambda: list(islice(passages, 1000)), []))
+        fill(engine.write(), pages, lambda _: True)
     built = time.perf_counter() - began
     retriever = engine.open()
     for question, _ in questions[:10]:
@@ -97,10 +105,10 @@ def measure(engine: EngineUnderTest, count: int, questions: list[tuple[str, set[
     }
 
 
-def size_of(engine: EngineUnderTest, folder: Path) -> int:
+def size_of(engine: Engine, folder: Path) -> int:
     """Bytes on disk."""
     if isinstance(engine, PostgresEngine):
-        with psycopg.connect(engine.url) as connection:
+        with psycopg.connect(engine.options.url) as connection:
             row = connection.execute("SELECT pg_total_relation_size(%s)", (engine.options.table,)).fetchone()
         return int(row[0]) if row else 0
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -109,7 +117,7 @@ def size_of(engine: EngineUnderTest, folder: Path) -> int:
 def main() -> None:
     """Measures each engine in turn and prints a line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engines", default="embedded,pg_search,pg_textsearch,milvus")
+    parser.add_argument("--engines", default="embedded,pg_search,pg_textsearch")
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=200)
     chosen = parser.parse_args()
@@ -118,11 +126,9 @@ def main() -> None:
         server: PostgresServer | None = None
         for name in chosen.engines.split(","):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="beliefrag-scale-")))
-            engine: EngineUnderTest
+            engine: Engine
             if name == "embedded":
                 engine = EmbeddedEngine(folder / "index")
-            elif name == "milvus":
-                engine = MilvusEngine(folder / "passages.db")
             else:
                 server = server or stack.enter_context(run_postgres())
                 engine = PostgresEngine(server, name)

@@ -113,7 +113,8 @@ def _describe_run(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 "answerability": _round(episode.answerability),
                 "actions": [str(step.action) for step in episode.steps],
                 "branches": [str(step.branch) for step in episode.steps],
-                "retained": [list(step.evidence) for step in episode.steps],
+                # Of the last step, what was read for the answer.
+                "retained": [*(list(step.evidence) for step in episode.steps[:-1]), list(episode.sources)],
                 "tokens_in": usage.tokens_in,
                 "tokens_out": usage.tokens_out,
                 "calls": usage.calls,
@@ -158,11 +159,11 @@ def play_trace(first: int | None, folder: Path) -> Items:
     question = "Private Music signed the drummer who was part of which English group?"
     result = asyncio.run(play(model, retriever, question=question, method=method))
     items: Items = {"end": {"answer": result.answer, "calls": result.usage.calls, "tokens": result.usage.tokens}}
-    for place, step in enumerate(result.record()["steps"]):
-        items[f"step {place}"] = {
-            **{name: step[name] for name in ("action", "branch", "evidence")},
-            **{name: _round(step[name]) for name in ("answerability", "retrieval_value")},
-            **{name: _round_all(step[name]) for name in ("belief", "diagnostics")},
+    for step in result.steps:
+        items[f"step {step.number}"] = {
+            **{name: getattr(step, name) for name in ("action", "branch", "evidence")},
+            **{name: _round(getattr(step, name)) for name in ("answerability", "retrieval_value")},
+            **{name: _round_all(asdict(getattr(step, name))) for name in ("belief", "diagnostics")},
         }
     return items
 

@@ -125,7 +125,7 @@ def check_whole(given: argparse.Namespace, out: Path, log: Path) -> None:
 def live_calls(out: Path) -> int:
     """How many calls of a run's episodes the model itself answered, and not the cache."""
     episodes = [line.episode() for line in read_lines(out)]
-    return sum(episode.usage.calls - (episode.timing.cached_calls or 0) for episode in episodes)
+    return sum(episode.usage.calls - episode.usage.cached_calls for episode in episodes)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from beliefrag import bench
 from beliefrag.methods import reasoning
-from beliefrag.runs.episode import Episode, ModelCall
+from beliefrag.record import Episode, ModelCall
 from beliefrag.runs.run_files import read_lines
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from benchmarks.correction_steps import repeats_a_search

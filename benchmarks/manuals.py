@@ -32,7 +32,7 @@ from beliefrag.bench.metrics import covers, normalise
 from beliefrag.bench.questions import Gold
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly, assemble
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.settings import load_settings
 from beliefrag.types import Question
 from benchmarks.find.mixed_corpus import data_folder
@@ -149,30 +149,29 @@ async def ask_questions(assembly: Assembly, questions: Mapping[str, str]) -> Asy
         questions: The text of each question by its id: all that the product is shown.
     """
     for identifier, text in questions.items():
-        async with aclosing(loop.run(Question(text), assembly.method, assembly.harness)) as stream:
-            result = Result.from_events([event async for event in stream])
+        result = await loop.play(Question(text), assembly.method, assembly.harness)
         record = _keep(identifier, result)
-        if result.outcome.name == "failed":
-            # A failure is no answer and no refusal: it is told, and asked again by the next run.
-            sys.exit(f"{identifier} failed: {result.reason}")
+        if result.error is not None:
+            # A failure is neither an answer nor a refusal: the next run asks again.
+            sys.exit(f"{identifier} failed: {result.error.message}")
         yield record
 
 
-def _keep(identifier: str, result: Result) -> Record:
+def _keep(identifier: str, result: Episode) -> Record:
     usage = result.usage
     cited = [{"source": each.source, "quote": each.quote, "role": each.role.value} for each in result.citations]
     return {
         "id": identifier,
-        "outcome": result.outcome.name,
+        "outcome": str(result.outcome),
         "answer": result.answer,
         "best_guess": result.best_guess,
         "answerability": result.answerability,
         "citations": cited,
-        "sources": [{"source": each.source, "text": each.text} for each in result.sources],
+        "sources": [{"source": each.source, "text": each.text} for each in result.read_passages],
         "tokens": usage.tokens,
         "calls": usage.calls,
         # What comes from the cache took the model its time once.
-        "seconds": usage.seconds if usage.cached_calls else result.events[-1].at,
+        "seconds": usage.seconds if usage.cached_calls else result.seconds,
     }
 
 

@@ -23,9 +23,7 @@ from beliefrag import __version__
 from beliefrag.demo import load_passages, load_questions
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import assemble
-from beliefrag.events import Decided, Event
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.result import Result
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Hit
@@ -80,19 +78,17 @@ async def measure(model_name: str, count: int) -> dict[str, Any]:
     for question in load_questions()[:count]:
         model.seconds = retriever.seconds = 0.0
         began = time.perf_counter()
-        stream: list[Event] = [event async for event in loop.run(question.to_question(), assembly.method, harness)]
+        episode = await loop.play(question.to_question(), assembly.method, harness)
         total = time.perf_counter() - began
-        steps = sum(isinstance(event, Decided) for event in stream)
         ours = total - model.seconds - retriever.seconds
-        result = Result.from_events(stream)
-        print(f"{question.id}: {result.outcome.name}, {total:.1f} s, ours {1000 * ours:.1f} ms", flush=True)
+        print(f"{question.id}: {episode.outcome}, {total:.1f} s, ours {1000 * ours:.1f} ms", flush=True)
         episodes.append(
             {
                 "question": question.id,
-                "outcome": result.outcome.name,
-                "steps": steps,
-                "calls": result.usage.calls,
-                "tokens": result.usage.tokens,
+                "outcome": episode.outcome,
+                "steps": len(episode.steps),
+                "calls": episode.usage.calls,
+                "tokens": episode.usage.tokens,
                 "seconds": round(total, 3),
                 "model_seconds": round(model.seconds, 3),
                 "retriever_seconds": round(retriever.seconds, 4),
@@ -100,12 +96,12 @@ async def measure(model_name: str, count: int) -> dict[str, Any]:
             }
         )
     await model.aclose()
-    ours_all = sum(episode["ours_seconds"] for episode in episodes)
+    ours_all = sum(each["ours_seconds"] for each in episodes)
     return {
         "model": model.identity,
         "episodes": episodes,
-        "our_share": round(ours_all / sum(episode["seconds"] for episode in episodes), 6),
-        "ours_ms_per_step": round(1000 * ours_all / sum(episode["steps"] for episode in episodes), 2),
+        "our_share": round(ours_all / sum(each["seconds"] for each in episodes), 6),
+        "ours_ms_per_step": round(1000 * ours_all / sum(each["steps"] for each in episodes), 2),
     }
 
 

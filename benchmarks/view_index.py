@@ -14,15 +14,15 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from beliefrag.policy import Thresholds
-from beliefrag.runs.episode_format import episode_line, read_episode
+from beliefrag.record import Episode, ModelCall, Outcome, Search, Step
 from beliefrag.runs.record import DatasetRecord, MethodRecord, RunRecord
-from beliefrag.runs.run_files import EPISODES_FILE
-from beliefrag.types import Budget, Diagnostics
+from beliefrag.runs.run_files import EPISODES_FILE, episode_line
+from beliefrag.types import Action, Belief, Budget, Comparison, Diagnostics, Question, Usage
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.listing import ORDERS, EpisodeFilter, find_neighbours, list_episodes
 from beliefrag.web.view.sources import RunSource
@@ -31,13 +31,13 @@ METHODS = ("static", "iterative", "crag", "beliefrag")
 DATASETS = ("first", "second")
 WORDS = ("ship", "river", "builder", "harbour", "island", "engine", "valley", "bridge", "museum", "painter", "actor")
 PATTERNS = (
-    ("RETRIEVE", "ANSWER"),
-    ("RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "STOP"),
-    ("RETRIEVE", "RETRIEVE", "RETRIEVE", "ANSWER"),
+    (Action.RETRIEVE, Action.ANSWER),
+    (Action.RETRIEVE, Action.VERIFY, Action.REWRITE, Action.RETRIEVE, Action.STOP),
+    (Action.RETRIEVE, Action.RETRIEVE, Action.RETRIEVE, Action.ANSWER),
 )
 
 
-def episodes(count: int) -> Iterator[dict[str, Any]]:
+def episodes(count: int) -> Iterator[Episode]:
     """Episodes with the size and the fields of real ones."""
     draw = random.Random(0)
     questions = count // (len(METHODS) * len(DATASETS))
@@ -47,45 +47,44 @@ def episodes(count: int) -> Iterator[dict[str, Any]]:
                 yield episode(draw, dataset, method, f"{dataset}-{number}")
 
 
-def episode(draw: random.Random, dataset: str, method: str, question_id: str) -> dict[str, Any]:
+def episode(draw: random.Random, dataset: str, method: str, question_id: str) -> Episode:
     """One episode."""
     actions = draw.choice(PATTERNS)
     f1 = draw.choice((0.0, 0.0, 0.4, 1.0))
     tokens = draw.randrange(500, 15_000)
-    ids = [f"p{draw.randrange(16**14):014x}" for _ in range(5)]
-    belief = dict.fromkeys(("sufficiency", "reliability", "conflict", "uncertainty", "gap", "cost"), draw.random())
-    step = {
-        "branch": "retrieve",
-        "reason": "not answerable yet, and another search is worth it",
-        "comparisons": [
-            {"name": "answerability", "value": draw.random(), "relation": "below", "threshold": 0.5, "holds": True}
-        ],
-        "legal": ["RETRIEVE", "REWRITE", "VERIFY", "ANSWER", "STOP", "ABSTAIN"],
-        "diagnostics": {field.name: draw.random() for field in fields(Diagnostics)},
-        "belief": belief,
-        "answerability": draw.random(),
-        "retrieval_value": draw.random(),
-        "tokens": tokens,
-        "flagged": [],
-        "attempt": None,
-        "added": ids,
-        "known": [],
-        "refused": [],
-        "evidence": ids,
-        "hits": [[each, draw.random() * 40] for each in ids],
-        "query": " ".join(draw.choices(WORDS, k=8)),
-        "query_is_the_question": False,
-    }
-    call = {"step": 1, "purpose": "verifier", "reply": "yes", "tokens_in": 700, "tokens_out": 1, "counted_by": "server"}
-    usage = {"tokens": tokens, "calls": 12, "tokens_in": tokens, "tokens_out": 0, "retries": 0, "searches": 2}
-    return {
-        "method": method,
-        "dataset": dataset,
-        "question_id": question_id,
-        "seed": 0,
-        "outcome": "stopped" if actions[-1] == "STOP" else "answered",
-        "answer": " ".join(draw.choices(WORDS, k=2)),
-        "metrics": {
+    ids = tuple(f"p{draw.randrange(16**14):014x}" for _ in range(5))
+    belief = Belief(*(draw.random() for _ in range(6)))
+    call = ModelCall(purpose="verifier", reply="yes", tokens_in=700, tokens_out=1, counted_by="server", seconds=0.7)
+    steps = tuple(
+        Step(
+            number=place,
+            action=action,
+            reason="retrieve",
+            comparisons=(Comparison("answerability", draw.random(), "below", 0.5, True),),
+            legal=tuple(Action),
+            diagnostics=Diagnostics(*(draw.random() for _ in range(7))),
+            belief=belief,
+            answerability=draw.random(),
+            retrieval_value=draw.random(),
+            tokens=tokens,
+            search=Search(
+                query=" ".join(draw.choices(WORDS, k=8)),
+                hits=tuple((each, draw.random() * 40) for each in ids),
+                added=ids,
+            ),
+            evidence=ids,
+            calls=(call,) * 3,
+        )
+        for place, action in enumerate(actions)
+    )
+    usage = Usage(calls=12, tokens_in=tokens, searches=2)
+    return Episode(
+        method=method,
+        dataset=dataset,
+        question=Question("", question_id),
+        outcome=Outcome.STOPPED if actions[-1] is Action.STOP else Outcome.ANSWERED,
+        answer=" ".join(draw.choices(WORDS, k=2)),
+        metrics={
             "exact_match": float(f1 == 1),
             "f1": f1,
             "cover": float(f1 > 0),
@@ -95,21 +94,18 @@ def episode(draw: random.Random, dataset: str, method: str, question_id: str) ->
             "rounds": 2,
             "actions": len(actions),
         },
-        "judge": None,
-        "usage": {**usage, "wasted_tokens": 0, "by_purpose": {"verifier": usage}},
-        "reason": step["reason"],
-        "answerability": draw.random(),
-        "sources": ids,
-        "steps": [{**step, "step": place, "action": action} for place, action in enumerate(actions)],
-        "calls": [{**call, "retries": 0, "repairs": {}} for _ in range(12)],
-        "timing": {"finished": "", "seconds": 9.0, "model_seconds": 8.0, "cached_calls": 0, "calls": [0.7] * 12},
-    }
+        usage=replace(usage, by_purpose={"verifier": usage}),
+        answerability=draw.random(),
+        sources=ids,
+        steps=steps,
+        seconds=9.0,
+    )
 
 
 def write_run(folder: Path, count: int) -> int:
     """Writes a run, and gives the bytes of its episodes."""
     with (folder / EPISODES_FILE).open("wb") as file:
-        file.writelines(episode_line(read_episode(each)) for each in episodes(count))
+        file.writelines(episode_line(each) for each in episodes(count))
     questions = count // (len(METHODS) * len(DATASETS))
     RunRecord(
         made="",

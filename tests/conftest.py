@@ -56,7 +56,7 @@ SLOWEST = (
     "examples/test_examples.py",
     "web/test_load.py",
     "benchmarks/test_interrupted.py",
-    "retrieval/engines/test_milvus_hybrid.py",
+    "retrieval/engines/test_filling.py",
     "test_packaging.py",
     "test_docs_site.py",
     "cli/test_tune_command.py",

@@ -9,7 +9,6 @@ from beliefrag.demo import load_passages, load_questions
 from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import ACTION_WORDS
 from beliefrag.models.weights import DEFAULT, find, is_present
-from beliefrag.outcome import Abstained
 from tests.cli.shell import in_shell
 
 
@@ -53,5 +52,5 @@ def test_most_of_the_demos_unanswerable_questions_are_declined_without_an_option
     assert len(asked) == 3
     with BeliefRAG(passages=load_passages(), cache=False) as rag:
         results = [rag.ask(question.to_question().text) for question in asked]
-    declined = [isinstance(result.outcome, Abstained) for result in results]
+    declined = [result.outcome == "abstained" for result in results]
     assert sum(declined) >= 2, [(result.answer, result.answerability) for result in results]

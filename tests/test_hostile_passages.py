@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.events import CallFinished
-from beliefrag.outcome import Abstained, Answered
 from beliefrag.types import Hit, Passage
 from tests.support.episodes import PlannedRetriever, play, script, verdict
 
@@ -27,8 +25,8 @@ async def test_an_attack_in_a_passage_or_title_stays_inside_its_passage(tmp_path
     )
     model = script(tmp_path, verdict(0.9, 0.0, 0.0), {"purpose": "answer", "reply": "Paris"})
     result = await play(model, retriever, question="What is the capital?")
-    assert isinstance(result.outcome, Answered)
-    for call in (event for event in result.events if isinstance(event, CallFinished)):
+    assert result.outcome == "answered"
+    for call in result.calls:
         system, user = call.messages
         assert "<passage" in system["content"]
         prompt = user["content"]
@@ -44,9 +42,9 @@ async def test_a_reply_cannot_name_passages_that_were_not_shown_or_actions(tmp_p
     reply = verdict(0.9, 0.0, 0.0, unhelpful=["good", "../../etc/passwd", 99, "ABSTAIN"])
     model = script(tmp_path, reply, {"purpose": "answer", "reply": "Paris"})
     result = await play(model, PlannedRetriever([Hit(Passage("good", "Paris", "Paris is the capital."), 9.0)]))
-    assert isinstance(result.outcome, Answered)
-    assert [passage.id for passage in result.sources] == ["good"]
-    first = next(event for event in result.events if isinstance(event, CallFinished))
+    assert result.outcome == "answered"
+    assert list(result.sources) == ["good"]
+    first = result.calls[0]
     assert first.repairs == {"unknown_ids": 4}
 
 
@@ -61,6 +59,6 @@ async def test_a_query_written_by_the_model_is_words_and_not_syntax(tmp_path: Pa
         {"purpose": "answer", "reply": "none"},
     )
     result = await play(model, index, question="alpha")
-    assert [step["query"] for step in result.record()["steps"][:1]] == ["alpha"]
-    assert isinstance(result.outcome, Abstained)
+    assert [step.search and step.search.query for step in result.steps[:1]] == ["alpha"]
+    assert result.outcome == "abstained"
     assert result.usage.searches == 2

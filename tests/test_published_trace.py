@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.events import Decided, Pruned, Retrieved, Rewritten
-from beliefrag.outcome import Answered
+from beliefrag.explanation import describe_reason
 from beliefrag.policy import PRIOR, ScoreScale, Thresholds
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.messages import mentions
+from tests.support.reading import why
 
 QUESTION = "Private Music signed the drummer who was part of which English group?"
 FIRST = hits("Private_Music", "Myron_duo", "Zak_Starkey", "Weathermaker_Music", "Oasis_discography")
@@ -20,7 +20,7 @@ WRITTEN = "Ringo Starr drummer member of which English group?"
 
 
 @pytest.fixture
-async def trace(tmp_path: Path) -> tuple[Result, PlannedRetriever]:
+async def trace(tmp_path: Path) -> tuple[Episode, PlannedRetriever]:
     retriever = PlannedRetriever(FIRST, SECOND)
     model = script(
         tmp_path,
@@ -36,37 +36,32 @@ async def trace(tmp_path: Path) -> tuple[Result, PlannedRetriever]:
     return await play(model, retriever, question=QUESTION, method=method), retriever
 
 
-def decided(result: Result) -> list[Decided]:
-    return [event for event in result.events if isinstance(event, Decided)]
-
-
-async def test_the_actions_are_the_published_ones(trace: tuple[Result, PlannedRetriever]) -> None:
+async def test_the_actions_are_the_published_ones(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    actions = [event.decision.action for event in decided(result)]
+    actions = [event.action for event in result.steps]
     assert actions == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "ANSWER"]
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert result.answer == "The Beatles"
 
 
-async def test_the_evidence_grows_and_shrinks_as_published(trace: tuple[Result, PlannedRetriever]) -> None:
+async def test_the_evidence_grows_and_shrinks_as_published(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    assert [len(step["evidence"]) for step in result.record()["steps"]] == [5, 1, 1, 4, 4]
+    assert [len(step.evidence) for step in result.steps] == [5, 1, 1, 4, 4]
 
 
-async def test_two_dropped_ids_are_filtered_and_three_passages_added(trace: tuple[Result, PlannedRetriever]) -> None:
+async def test_two_dropped_ids_are_filtered_and_three_passages_added(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    second = [event for event in result.events if isinstance(event, Retrieved)][1]
+    second = [step.search for step in result.steps if step.search][1]
     assert set(second.refused) == {"Zak_Starkey", "Myron_duo"}
     assert second.added == ("Drum_kit", "Drummer_list", "English_folk")
 
 
 async def test_the_first_query_is_the_question_and_the_second_is_written_from_the_evidence(
-    trace: tuple[Result, PlannedRetriever],
+    trace: tuple[Episode, PlannedRetriever],
 ) -> None:
     result, retriever = trace
     assert retriever.queries == [QUESTION, WRITTEN]
-    rewritten = next(event for event in result.events if isinstance(event, Rewritten))
-    assert rewritten.after == REWRITTEN
+    assert result.steps[2].rewritten == REWRITTEN
     # A correction pays for both the rewriter and the query writer; the first query is free.
     assert {purpose: usage.calls for purpose, usage in result.usage.by_purpose.items()} == {
         "verifier": 2,
@@ -77,45 +72,43 @@ async def test_the_first_query_is_the_question_and_the_second_is_written_from_th
 
 
 async def test_the_first_step_starts_from_the_prior_and_the_fallback_value(
-    trace: tuple[Result, PlannedRetriever],
+    trace: tuple[Episode, PlannedRetriever],
 ) -> None:
     result, _ = trace
-    first = decided(result)[0]
+    first = result.steps[0]
     assert first.belief == PRIOR
     assert first.retrieval_value == 0.59
     assert first.diagnostics is not None
     assert (first.diagnostics.uncertainty, first.diagnostics.gap) == (1.0, 1.0)
 
 
-async def test_flagged_passages_are_what_verification_removes(trace: tuple[Result, PlannedRetriever]) -> None:
+async def test_flagged_passages_are_what_verification_removes(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    verify = decided(result)[1]
-    assert verify.decision.branch == "correct-flagged"
-    pruned = next(event for event in result.events if isinstance(event, Pruned))
-    assert [mutation.passage_id for mutation in pruned.mutations] == [hit.passage.id for hit in FIRST[1:]]
-    assert all(mentions(mutation.reason, "flagged 4 passages") for mutation in pruned.mutations)
+    verify = result.steps[1]
+    assert verify.branch == "correct-flagged"
+    assert verify.dropped == tuple(hit.passage.id for hit in FIRST[1:])
+    assert mentions(describe_reason(verify.reason, verify.comparisons), "flagged 4 passages")
 
 
-async def test_conflict_ends_at_the_published_value(trace: tuple[Result, PlannedRetriever]) -> None:
+async def test_conflict_ends_at_the_published_value(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    last = decided(result)[-1]
+    last = result.steps[-1]
     assert last.belief is not None
     assert round(last.belief.conflict, 2) == 0.09
 
 
-async def test_answerability_crosses_the_threshold_as_published(trace: tuple[Result, PlannedRetriever]) -> None:
+async def test_answerability_crosses_the_threshold_as_published(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    last = decided(result)[-1]
+    last = result.steps[-1]
     assert last.answerability is not None
     assert last.answerability == pytest.approx(0.53, abs=0.01)
-    assert last.decision.branch == "answer"
-    assert re.search(r"answerability 0\.5[34] .*at least 0\.50", result.reason)
+    assert last.branch == "answer"
+    assert re.search(r"answerability 0\.5[34] .*at least 0\.50", why(result))
 
 
 async def test_after_the_pruning_the_observation_is_reused_and_not_paid_for_again(
-    trace: tuple[Result, PlannedRetriever],
+    trace: tuple[Episode, PlannedRetriever],
 ) -> None:
     result, _ = trace
-    second, third, fourth = decided(result)[1:4]
-    assert second.observation == third.observation == fourth.observation
-    assert fourth.step == 3
+    measured = [step.diagnostics for step in result.steps[1:4]]
+    assert len({(x.support, x.conflict, x.uncertainty, x.gap) for x in measured if x}) == 1

@@ -13,8 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from beliefrag import bench
-from beliefrag.outcome import Failed
-from beliefrag.runs.episode import Episode
+from beliefrag.record import Episode, Outcome
 from beliefrag.types import Diagnostics
 
 __all__ = ["EpisodeRow", "measure_rows", "read_rows", "read_run_rows", "write_rows"]
@@ -62,7 +61,7 @@ class EpisodeRow:
     @property
     def finished(self) -> bool:
         """Whether it ended with an answer or an abstention."""
-        return self.outcome != Failed.name
+        return self.outcome != Outcome.FAILED
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -114,7 +113,7 @@ def _row_of(run: str, episode: Episode) -> EpisodeRow:
         method=key.method,
         dataset=key.dataset,
         question=key.question_id,
-        outcome=episode.outcome,
+        outcome=str(episode.outcome),
         actions=" ".join(step.action for step in episode.steps) or None,
         answerability=_round(episode.answerability),
         exact_match=_round(scores.get("exact_match")),

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import play
 from benchmarks.harness.stub import stub

@@ -13,7 +13,7 @@ from beliefrag.bench.plan import make_plan
 from beliefrag.bench.player import InProcessPlayer
 from beliefrag.bench.runner import Runner, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.runs.run_files import EpisodeLog
 from beliefrag.settings import Settings
 

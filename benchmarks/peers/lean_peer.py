@@ -17,7 +17,6 @@ from typing import Any
 
 from beliefrag import BeliefRAG
 from beliefrag.bench.datasets.common_form import load_passages
-from beliefrag.outcome import Failed
 from beliefrag.policy import Thresholds
 from beliefrag.settings import Settings
 
@@ -44,8 +43,8 @@ def ask_lean(rag: BeliefRAG, question: str) -> dict[str, Any]:
     except Exception as error:
         return {"error": f"{type(error).__name__}: {str(error)[:200]}", "searches": 0}
     searches = {"searches": result.usage.searches}
-    if isinstance(result.outcome, Failed):
-        return {"error": f"{result.outcome.cause}: {result.outcome.error[:200]}"} | searches
+    if result.error is not None:
+        return {"error": f"{result.error.cause}: {result.error.message[:200]}"} | searches
     return {"answer": result.answer or ""} | searches
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from beliefrag.bench.metrics import covers, token_f1
 from beliefrag.bench.questions import Gold
-from beliefrag.runs.episode import Episode
+from beliefrag.record import Episode
 from beliefrag.runs.statistics import compare_over_datasets
 
 __all__ = ["SERVED", "Outcome", "Report", "score_method", "score_peer"]

@@ -15,29 +15,25 @@ if TYPE_CHECKING:
     from beliefrag.calibrate import tune
     from beliefrag.engine.client import BeliefRAG
     from beliefrag.errors import BeliefRAGError
-    from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-    from beliefrag.result import Result
+    from beliefrag.record import Episode, Outcome, Step
     from beliefrag.retrieval.indexing import index_paths as index
     from beliefrag.retrieval.protocol import Retriever
     from beliefrag.settings import Settings
     from beliefrag.types import Belief, Budget, Hit, Passage, Question
 
 __all__ = [
-    "Abstained",
-    "Answered",
     "Belief",
     "BeliefRAG",
     "BeliefRAGError",
     "Budget",
-    "Failed",
+    "Episode",
     "Hit",
     "Outcome",
     "Passage",
     "Question",
-    "Result",
     "Retriever",
     "Settings",
-    "Stopped",
+    "Step",
     "__version__",
     "bench",
     "calibrate",
@@ -47,21 +43,18 @@ __all__ = [
 ]
 
 _EXPORTS = {
-    "Abstained": "outcome",
-    "Answered": "outcome",
     "Belief": "types",
     "BeliefRAG": "engine.client",
     "BeliefRAGError": "errors",
     "Budget": "types",
-    "Failed": "outcome",
+    "Episode": "record",
     "Hit": "types",
-    "Outcome": "outcome",
+    "Outcome": "record",
     "Passage": "types",
     "Question": "types",
-    "Result": "result",
     "Retriever": "retrieval.protocol",
     "Settings": "settings",
-    "Stopped": "outcome",
+    "Step": "record",
     "index": "retrieval.indexing:index_paths",
     "tune": "calibrate",
 }

@@ -1,19 +1,15 @@
-"""An episode in plain words: its steps, what is believed, why it searched and stopped, what would change its mind.
+"""An episode in plain words: its reasons, what is believed, why it searched and stopped, what would change its mind.
 
-The terminal and the page to ask in both use these, so that no reader has to know the names of the paper.
+This is the one place that turns codes into words, for every surface and for the prompt of the rewriter.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beliefrag import events
-from beliefrag.outcome import Abstained, Answered, Failed, Outcome
-from beliefrag.types import Action, Belief, CitationRole
-
-__all__ = ["ACTION_WORDS", "BELIEF_WORDS", "Explanation", "describe_belief", "describe_reason", "explain_episode"]
+from beliefrag.record import Episode, Outcome, Step
+from beliefrag.types import Action, Belief, CitationRole, Comparison
 
 ACTION_WORDS = {
     Action.RETRIEVE: "search",
@@ -35,9 +31,55 @@ BELIEF_WORDS = {
 }
 """What each number is called in front of people."""
 
-_COMPARED = re.compile(r" \((?:[a-z ]+ \d+\.\d\d is (?:not )?[^()]*)\)")
-_PROBABILITY = re.compile(r"(?<=probability )\d\.\d\d")
-_BUDGET_ENDED = "no search is left within the budget"
+_BEST_ANSWER = "; give the best answer from what there is"
+_REASONS = {
+    "abstain": "the evidence is inadequate and no search is worth making",
+    "abstain-nothing-found": "no passage was found to answer from, and no search is worth making",
+    "abstain-unsure": "not sure enough to answer",
+    "answer": "the question can be answered now",
+    "answer:all-rounds": "all rounds are made",
+    "answer:dialogue-incomplete": "the dialogue ended early; answer from what was found",
+    "answer:graded-correct": "a passage is graded correct",
+    "answer:model-answers": "the model answers",
+    "answer:model-sure": "the model is sure of its own answer",
+    "answer:nothing-missing": "the query writer finds nothing left to search for",
+    "answer:one-search": "the one search is made",
+    "answer:reasoning-concludes": "the reasoning has reached an answer",
+    "answer:reasoning-incomplete": "the reasoning ended early",
+    "answer:reasoning-repeats": "the reasoning repeats itself",
+    "answer:shared-reader": "the model would answer; the shared prompt does so from what was found",
+    "answer:text-concludes": "the text has reached an answer",
+    "answer:text-incomplete": "the text ended early",
+    "answer:text-longest": "the text is as long as it may be",
+    "answer:text-repeats": "the text repeats itself",
+    "answer:trigger-no": "the trigger asks for no search",
+    "answer:without-search": "this method answers without searching",
+    "correct-conflict": "the evidence contradicts itself",
+    "correct-unreliable": "the evidence is not reliable enough",
+    "finish-correction": "weak passages are gone; look for better ones",
+    "finish-rewrite": "the query was rewritten; search with it",
+    "prune:in-part": "the passages found settle the question only in part",
+    "retrieve": "not answerable yet, and another search is worth it",
+    "retrieve:corrected-query": "search with the corrected query",
+    "retrieve:largest-drop": "search once, and cut at the largest drop",
+    "retrieve:latest-sentence": "search for the latest sentence of the reasoning",
+    "retrieve:model-asks": "the model asks for a search",
+    "retrieve:model-unsure": "the model is not sure of its own answer",
+    "retrieve:next-round": "this method makes every search of its budget",
+    "retrieve:once": "this method searches once",
+    "retrieve:question": "the first search is for the question",
+    "retrieve:trigger-yes": "the trigger asks for a search",
+    "retrieve:unsure-sentence": "the model is not sure of its next sentence",
+    "rewrite": "the last search brought little new; change the query first",
+    "rewrite:dropped-poor": "poor passages are gone; look for better ones",
+    "rewrite:in-part": "the passages found settle the question only in part",
+    "rewrite:none-relevant": "none of the passages found bears on the question",
+    "rewrite:nothing-found": "the search found nothing",
+    "stop:budget": f"no search is left within the budget{_BEST_ANSWER}",
+    "stop:conflict": f"the evidence still contradicts itself{_BEST_ANSWER}",
+    "stop:not-worth": f"another search is not worth it{_BEST_ANSWER}",
+    "stop:nothing-missing": f"the query writer finds nothing left to search for{_BEST_ANSWER}",
+}
 _MOST_WORDS = 5
 
 
@@ -53,8 +95,16 @@ class Explanation:
     """What would change its mind."""
 
 
+def describe_reason(code: str, comparisons: Sequence[Comparison] = ()) -> str:
+    """Return the reason of a step in words. The code of an extension that has no words here is shown as it is."""
+    if code == "correct-flagged":
+        count = int(comparisons[0].value)
+        return f"the verifier flagged {'one passage' if count == 1 else f'{count} passages'}"
+    return _REASONS.get(code) or code.partition(":")[2].replace("-", " ") or code.replace("-", " ")
+
+
 def describe_belief(belief: Belief | None, answerability: float | None) -> str:
-    """Says in words what the evidence is worth, and how likely an answer from it is right."""
+    """Return in words what the evidence is worth, and how likely an answer from it is right."""
     parts = []
     if belief is not None:
         found = "most" if belief.sufficiency >= 0.6 else "part" if belief.sufficiency >= 0.4 else "little"
@@ -72,34 +122,20 @@ def describe_belief(belief: Belief | None, answerability: float | None) -> str:
     return ", ".join(parts)
 
 
-def describe_reason(reason: str) -> str:
-    """Gives the reason of a step or an end without the numbers that were compared; probabilities are percentages."""
-    return _PROBABILITY.sub(lambda found: f"{float(found[0]):.0%}", _COMPARED.sub("", reason))
-
-
-def explain_episode(
-    outcome: Outcome, stream: Sequence[events.Event], uncovered: Sequence[str] = (), *, name_options: bool = False
-) -> Explanation:
-    """Explains why an episode searched and stopped, and what would change its mind.
+def explain_episode(episode: Episode, uncovered: Sequence[str] = (), *, name_options: bool = False) -> Explanation:
+    """Explain why an episode searched and stopped, and what would change its mind.
 
     Args:
-        outcome: How it ended.
-        stream: Its events.
-        uncovered: Words of the question that stand in no passage that was read.
-        name_options: Whether to name the options of the command line that change the end: only a terminal has them.
+        episode: An episode that has ended.
+        uncovered: Words of the question that occur in no passage that was read.
+        name_options: Whether to name the options of the command line that change the end.
     """
-    would_change = _explain_change(outcome, uncovered, name_options=name_options)
-    return Explanation(_explain_searches(stream), _explain_end(outcome), would_change)
+    would_change = _explain_change(episode, uncovered, name_options=name_options)
+    return Explanation(_explain_searches(episode.steps), _explain_end(episode), would_change)
 
 
-def _explain_searches(stream: Sequence[events.Event]) -> str:
-    reasons: list[str] = []
-    reason = ""
-    for event in stream:
-        if isinstance(event, events.Decided):
-            reason = describe_reason(event.decision.reason)
-        elif isinstance(event, events.Retrieved) and event.query is not None:
-            reasons.append(reason)
+def _explain_searches(steps: Sequence[Step]) -> str:
+    reasons = [describe_reason(each.reason, each.comparisons) for each in steps if each.search and each.search.was_made]
     if not reasons:
         return "not at all"
     times = {1: "once", 2: "twice"}.get(len(reasons), f"{len(reasons)} times")
@@ -109,31 +145,35 @@ def _explain_searches(stream: Sequence[events.Event]) -> str:
     return f"{times}: {first}; then because: {'; '.join(dict.fromkeys(reasons[1:]))}"
 
 
-def _explain_end(outcome: Outcome) -> str:
-    reason = describe_reason(outcome.reason)
-    if isinstance(outcome, Failed) or outcome.answerability is None:
+def _explain_end(episode: Episode) -> str:
+    if episode.error is not None:
+        return episode.error.message
+    reason = describe_reason(episode.reason, episode.steps[-1].comparisons) if episode.steps else ""
+    if episode.answerability is None:
         return reason
-    if isinstance(outcome, Abstained):
-        # Where nothing is given as an answer, only a guess can be likely or not.
-        guess = f"; the guess is {outcome.answerability:.0%} likely right"
-        return reason if outcome.best_guess is None else f"{reason}{guess}"
-    return f"{reason}; {outcome.answerability:.0%} likely right"
+    if episode.outcome is Outcome.ABSTAINED:
+        # Only a guess can be likely or not if no answer is given.
+        return (
+            reason if episode.best_guess is None else f"{reason}; the guess is {episode.answerability:.0%} likely right"
+        )
+    return f"{reason}; {episode.answerability:.0%} likely right"
 
 
-def _explain_change(outcome: Outcome, uncovered: Sequence[str], *, name_options: bool) -> str:
-    if isinstance(outcome, Failed):
-        return outcome.remedy
+def _explain_change(episode: Episode, uncovered: Sequence[str], *, name_options: bool) -> str:
+    if episode.error is not None:
+        return episode.error.remedy
     missing = ", ".join(f"\u201c{word}\u201d" for word in uncovered[:_MOST_WORDS])
+    plainly = "a document that says it in plain words"
     about = f"a document that says something about {missing}, which nothing that was read mentions" if missing else ""
-    if isinstance(outcome, Answered):
-        compared = any(citation.role is CitationRole.COMPARISON for citation in outcome.citations)
-        quoted = "the sentences quoted" if compared or len(outcome.citations) > 1 else "the sentence quoted"
-        otherwise = f"a document that says otherwise than {quoted}"
-        return otherwise if outcome.citations else about or "a document that says it in plain words"
-    parts = [about or "a document that says it in plain words"]
-    if _BUDGET_ENDED in outcome.reason:
+    cited = episode.citations
+    if episode.outcome is Outcome.ANSWERED:
+        several = len(cited) > 1 or any(citation.role is CitationRole.COMPARISON for citation in cited)
+        quoted = "the sentences quoted" if several else "the sentence quoted"
+        return f"a document that contradicts {quoted}" if cited else about or plainly
+    parts = [about or plainly]
+    if episode.reason == "stop:budget":
         options = "or more searches (--set budget.rounds=N, --set budget.tokens=N)"
         parts.append(options if name_options else "or more searches than the budget allows")
-    if name_options and isinstance(outcome, Abstained) and outcome.best_guess is not None:
+    if name_options and episode.best_guess is not None:
         parts.append("or --best-guess, which gives the guess as the answer")
     return ", ".join(parts)

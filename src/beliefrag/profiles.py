@@ -9,8 +9,6 @@ from dataclasses import dataclass, fields, replace
 
 from beliefrag.policy import Thresholds
 
-__all__ = ["DECLINE_BELOW", "PROFILES", "Profile"]
-
 DECLINE_BELOW = 0.41
 """Where questions are asked, an answer that is less likely right than this is not given.
 

@@ -14,26 +14,6 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
-__all__ = [
-    "TERMINAL",
-    "Action",
-    "Attempt",
-    "Belief",
-    "Budget",
-    "Citation",
-    "CitationRole",
-    "Comparison",
-    "Cut",
-    "Decision",
-    "Diagnostics",
-    "Hit",
-    "Observation",
-    "Passage",
-    "Provenance",
-    "Question",
-    "Usage",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -53,7 +33,7 @@ class Passage:
     source: str = ""
     """Where it came from, for people: a file name or an address. Never opened."""
     place: str = ""
-    """Where in its source it stands, for people: `page 3`, `row 12` or `lines 40-52`; empty where nobody knows."""
+    """Where in its source it stands, for people: `page 3`, `row 12` or `lines 40-52`; empty if it is unknown."""
 
 
 class CitationRole(StrEnum):
@@ -66,7 +46,7 @@ class CitationRole(StrEnum):
     COMPARISON = "comparison"
     """It is about one of the things that the question compares."""
     RELATED = "related"
-    """It is what comes nearest: the answer itself stands in no sentence that was read."""
+    """It is what comes nearest: no sentence that was read holds the answer itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +136,8 @@ class Attempt:
 
     answer: str
     tokens: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """`exact_match`, `f1`, `cover`, and `judge` where it was judged. The benchmark adds them after the episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +153,7 @@ class Diagnostics:
     cost: float
 
     def vector(self) -> tuple[float, ...]:
-        """Gives the values in the order R, S, C, U, G, N, K."""
+        """Return the values in the order R, S, C, U, G, N, K."""
         return tuple(getattr(self, f.name) for f in fields(self))
 
 
@@ -228,7 +210,7 @@ class Comparison:
 class Cut(Protocol):
     """How many of its hits a search keeps, where that is known only from their scores.
 
-    A method implements it as a frozen dataclass, so that the decision that carries it can still be written down.
+    A method implements it as a frozen dataclass so that the decision that carries it can still be written down.
     """
 
     @property
@@ -237,7 +219,7 @@ class Cut(Protocol):
         ...
 
     def keep(self, scores: Sequence[float]) -> int:
-        """Says how many of the candidates to keep, given their scores, best first."""
+        """Return how many of the candidates to keep, given their scores, best first."""
         ...
 
 
@@ -246,11 +228,11 @@ class Decision:
     """One action, and all that a person needs to see why it was taken."""
 
     action: Action
-    branch: str
-    """Which rule fired, as a short stable name."""
     reason: str
-    """The same in words."""
+    """A code: the branch that decided, with a detail after a colon if it has more than one reason. `explanation` turns
+    it into words."""
     comparisons: tuple[Comparison, ...] = ()
+    """The numbers behind it."""
     legal: tuple[Action, ...] = ()
     query: str | None = None
     """For RETRIEVE: search for exactly this. None leaves the query to the harness."""
@@ -267,6 +249,11 @@ class Decision:
     """
     shown: tuple[Passage, ...] | None = None
     """For ANSWER and STOP: what the answer prompt shows of the retained passages. None shows the answer window."""
+
+    @property
+    def branch(self) -> str:
+        """The branch that decided."""
+        return self.reason.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)

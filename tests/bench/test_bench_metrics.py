@@ -6,7 +6,6 @@ import re
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,16 +18,14 @@ from beliefrag.bench.metrics import (
     evidence_recall,
     exact_match,
     recall_per_row_read,
-    retained_at_the_end,
-    score_outcome,
+    score_answer,
+    score_episode,
     token_f1,
 )
-from beliefrag.bench.questions import Gold
-from beliefrag.outcome import Abstained, Answered, Failed, Stopped
-from beliefrag.types import Usage
+from beliefrag.bench.questions import Gold, LabelledQuestion
+from beliefrag.record import Episode, EpisodeKey, Failure, Outcome
+from beliefrag.types import Question
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
-
-ENDING: dict[str, Any] = {"reason": "", "answerability": None, "belief": None, "sources": (), "usage": Usage()}
 
 
 def squad_normal(s: str) -> str:
@@ -179,26 +176,22 @@ def test_recall_per_row_read_gives_the_figures_of_the_paper() -> None:
 
 
 def test_an_abstention_scores_zero_and_keeps_its_evidence_recall() -> None:
-    scores = score_outcome(Abstained(**ENDING), Gold(("x",), ("p1", "p2")), ["p1"])
+    scores = score_answer(None, Gold(("x",), ("p1", "p2")), ["p1"])
     assert (scores.exact_match, scores.f1, scores.cover, scores.evidence_recall) == (0.0, 0.0, 0.0, 0.5)
-    assert score_outcome(Abstained(**ENDING), Gold(("x",), is_set=True), []).answer_row_recall == 0.0
+    assert score_answer(None, Gold(("x",), is_set=True), []).answer_row_recall == 0.0
 
 
-def test_answered_and_stopped_are_scored_alike() -> None:
-    gold = Gold(("Larvik",), ("p1",))
-    first = score_outcome(Answered(answer="Larvik", **ENDING), gold, ["p1"])
-    assert first == score_outcome(Stopped(answer="Larvik", **ENDING), gold, ["p1"])
-    assert (first.exact_match, first.f1, first.cover, first.evidence_recall) == (1.0, 1.0, 1.0, 1.0)
-
-
-def test_a_failure_cannot_be_scored() -> None:
-    failed = Failed(cause="TransportError", error="gone", remedy="", **ENDING)
-    with pytest.raises(TypeError, match="Failed has no score"):
-        score_outcome(failed, Gold(("x",)), [])  # type: ignore[arg-type]
+def test_a_failure_is_never_scored() -> None:
+    failed = Episode(
+        method="m", question=Question("Who?", "q"), outcome=Outcome.FAILED, error=Failure(cause="c", message="Who?")
+    )
+    scored = score_episode(failed, LabelledQuestion(Question("Who?", "q"), Gold(("x",))), EpisodeKey("d", "m", "q", 0))
+    assert scored.metrics == {} and not scored.finished
+    assert scored.message == "[question]", "no text of the benchmark is kept"
 
 
 def test_a_set_has_row_recall_in_place_of_answer_overlap() -> None:
-    scores = score_outcome(Answered(answer="Syrah", **ENDING), Gold(("Syrah", "Merlot"), ("r1",), is_set=True), ["r1"])
+    scores = score_answer("Syrah", Gold(("Syrah", "Merlot"), ("r1",), is_set=True), ["r1"])
     assert (scores.exact_match, scores.f1, scores.cover) == (None, None, None)
     assert (scores.answer_row_recall, scores.evidence_recall) == (0.5, 1.0)
 
@@ -216,7 +209,9 @@ async def test_a_whole_episode_is_scored_on_what_it_retained_at_the_end(tmp_path
         {"purpose": "answer", "reply": "Paris"},
     )
     result = await play(model, PlannedRetriever(hits("a", "b"), hits("c")))
-    assert retained_at_the_end(result) == ("a", "c")
-    assert isinstance(result.outcome, Answered)
-    scores = score_outcome(result.outcome, Gold(("Paris",), ("a", "b", "c", "d")), retained_at_the_end(result))
-    assert (scores.f1, scores.evidence_recall) == (1.0, 0.5)
+    result = result.model_copy(update={"question": Question("Which?", "q")})
+    assert result.steps[-1].evidence == ("a", "c")
+    gold = LabelledQuestion(result.question, Gold(("Paris",), ("a", "b", "c", "d")))
+    scored = score_episode(result, gold, EpisodeKey("d", result.method, "q", 0))
+    assert (scored.metrics["f1"], scored.metrics["evidence_recall"]) == (1.0, 0.5)
+    assert "Which?" not in scored.to_json(), "no text of the benchmark is kept"

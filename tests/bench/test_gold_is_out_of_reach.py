@@ -26,10 +26,9 @@ from beliefrag.engine import loop
 from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.outcome import Answered
 from beliefrag.policy.decide import Spent
 from beliefrag.prompts import Prompts
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.settings import Settings
 from beliefrag.types import Action, Budget, Decision, Passage, Question
@@ -128,7 +127,7 @@ class Spy:
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         action = Action.ANSWER if view.queries else Action.RETRIEVE
-        return Decision(action, "spy", "look around", legal=view.legal)
+        return Decision(action, "spy", legal=view.legal)
 
 
 @pytest.fixture
@@ -153,10 +152,10 @@ async def test_nothing_in_reach_of_a_controller_in_an_injected_episode_holds_gol
 ) -> None:
     course, labelled = injected
     spy, harness = Spy(), course.harness_for(next(iter(course.methods)), labelled)
-    seen = [event async for event in loop.run(labelled.question, spy, harness)]
+    played = [each async for each in loop.run(labelled.question, spy, harness)][-1]
     assert isinstance(harness.retriever, InjectedRetriever)
     assert harness.retriever.noise_ids and harness.retriever.false_ids, "something was injected"
-    assert isinstance(Result.from_events(seen).outcome, Answered)
+    assert isinstance(played, Episode) and played.outcome == "answered"
     assert [value for value in spy.found if isinstance(value, CallRecorder)]
     hidden = Gold | LabelledQuestion | Dataset | Card | Harness | Injector | InjectedRetriever | DatasetSetup
     assert not [value for value in spy.found if isinstance(value, hidden)]
@@ -169,14 +168,9 @@ async def test_the_id_that_a_controller_gets_tells_nothing_and_is_the_same_every
     course, labelled = injected
     one, other = Spy(), Spy()
     for spy in (one, other):
-        events = [
-            event
-            async for event in loop.run(
-                labelled.question, spy, course.harness_for(next(iter(course.methods)), labelled)
-            )
-        ]
-        # Whoever records the episode still knows which one it was.
-        assert Result.from_events(events).question == labelled.question
+        played = await loop.play(labelled.question, spy, course.harness_for(next(iter(course.methods)), labelled))
+        # The record still names the question.
+        assert played.question == labelled.question
     assert one.asked == other.asked == {hide_question_id(labelled.question)}
     assert labelled.id.startswith("fact-")
     assert all("fact" not in question.id and question.text == labelled.question.text for question in one.asked)
@@ -264,7 +258,7 @@ def test_nothing_that_runs_an_episode_imports_the_benchmarks() -> None:
     root = Path(beliefrag.__file__).parent
     rooms = ["engine", "methods", "models", "policy", "prompts", "retrieval", "verifiers"]
     files = [file for room in rooms for file in (root / room).rglob("*.py")]
-    files += [root / name for name in ("types.py", "events.py", "outcome.py", "result.py", "registry.py")]
+    files += [root / name for name in ("types.py", "record.py", "registry.py")]
     assert len(files) > 30
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

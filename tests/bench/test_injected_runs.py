@@ -18,6 +18,7 @@ from beliefrag.calibration import conditions_of_run, find_calibration_warnings, 
 from beliefrag.cli import bench_run
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import FrozenAnswerability, MatchedState, PermutedAnswerability
+from beliefrag.record import Episode, Injected
 from beliefrag.report.run_report import provenance
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunChanged
@@ -36,8 +37,13 @@ def run(folder: Path, data: Path, out: str = "run", *, methods: tuple[str, ...] 
     return folder / out
 
 
-def injected(folder: Path) -> dict[str, dict[str, list[str]]]:
-    return {record["question_id"]: record["injected"] for record in records(folder)}
+def injected(folder: Path) -> dict[str, Injected]:
+    return {record.question.id: injected_into(record) for record in records(folder)}
+
+
+def injected_into(episode: Episode) -> Injected:
+    assert episode.injected is not None
+    return episode.injected
 
 
 def test_nothing_injected_is_the_run_without_injection_to_the_byte(tmp_path: Path) -> None:
@@ -46,7 +52,7 @@ def test_nothing_injected_is_the_run_without_injection_to_the_byte(tmp_path: Pat
     assert comparable_lines(plain) == comparable_lines(zero)
     one, other = (json.loads((each / "run.json").read_text()) for each in (plain, zero))
     assert {**one, "made": ""} == {**other, "made": ""}
-    assert "injected" not in records(plain)[0]
+    assert records(plain)[0].injected is None
 
 
 def test_noise_comes_from_the_corpus_and_the_record_names_it(tmp_path: Path) -> None:
@@ -55,12 +61,12 @@ def test_noise_comes_from_the_corpus_and_the_record_names_it(tmp_path: Path) -> 
     record = RunRecord.read(found)
     assert record.injection == Injection(noise=0.4, seed=3)
     for line in records(found):
-        evidence = line["steps"][-1]["evidence"]
+        evidence = line.steps[-1].evidence
         noise = [each for each in evidence if each.startswith("filler")]
         assert (len(evidence), len(noise)) == (5, 2)
-        assert line["injected"] == {"noise": line["injected"]["noise"], "counterfactual": []}
-        assert set(noise) == set(line["injected"]["noise"])
-        assert "follows_false" not in line["metrics"]
+        assert injected_into(line).counterfactual == ()
+        assert set(noise) == set(injected_into(line).noise)
+        assert "follows_false" not in line.metrics
 
 
 def test_all_methods_and_every_rerun_face_the_same_noise(tmp_path: Path) -> None:
@@ -69,8 +75,8 @@ def test_all_methods_and_every_rerun_face_the_same_noise(tmp_path: Path) -> None
     static, again = run(tmp_path, data, **how), run(tmp_path, data, "again", **how)
     crag = run(tmp_path, data, "crag", methods=("adaptive_rag",), **how)
     assert comparable_lines(static) == comparable_lines(again)
-    first = {k: v["noise"] for k, v in injected(static).items()}
-    assert all(first[key][:2] == each["noise"][:2] for key, each in injected(crag).items())
+    first = {k: v.noise for k, v in injected(static).items()}
+    assert all(first[key][:2] == each.noise[:2] for key, each in injected(crag).items())
     other = run(tmp_path, data, "other", injection=Injection(noise=0.4, seed=1), splits=("noise",))
     assert injected(other) != injected(static)
 
@@ -79,21 +85,21 @@ def test_a_datasets_own_false_passages_come_by_injection_alone(tmp_path: Path) -
     data = write_snippets(tmp_path)
     found = run(tmp_path, data, injection=Injection(counterfactual=0.4), splits=("fact",))
     for line in records(found):
-        k = line["question_id"].removeprefix("fact-")
-        wrong = line["injected"]["counterfactual"]
+        k = line.question.id.removeprefix("fact-")
+        wrong = injected_into(line).counterfactual
         assert len(wrong) == 2
         assert all(each.startswith(f"fact-{k}-wrong") for each in wrong)
         # Each stands where the passage stood that it is a false version of.
-        evidence = line["steps"][-1]["evidence"]
+        evidence = line.steps[-1].evidence
         assert {each for each in evidence if "wrong" in each} == set(wrong)
         assert not {each.replace("wrong", "right") for each in wrong} & set(evidence)
-        assert line["metrics"]["false_read"] == 2.0
+        assert line.metrics["false_read"] == 2.0
     plain = run(tmp_path, data, "plain", splits=("fact",))
     noisy = run(tmp_path, data, "noisy", injection=Injection(noise=0.4), splits=("fact",))
     with_false = len(load_dataset(data).passages)
     for each in (found, plain, noisy):
         assert with_false - RunRecord.read(each).datasets["rgb"].passages == 18
-    assert not any("wrong" in each for line in records(plain) for each in line["steps"][-1]["evidence"])
+    assert not any("wrong" in each for line in records(plain) for each in line.steps[-1].evidence)
 
 
 def test_other_lies_are_another_run(tmp_path: Path) -> None:
@@ -106,18 +112,18 @@ def test_other_lies_are_another_run(tmp_path: Path) -> None:
 
 def test_any_dataset_can_be_made_to_lie(tmp_path: Path) -> None:
     data = write_dataset(tmp_path, "north", 2)
-    plain = {line["question_id"]: line for line in records(run(tmp_path, data, "plain"))}
+    plain = {line.question.id: line for line in records(run(tmp_path, data, "plain"))}
     lying = records(run(tmp_path, data, injection=Injection(counterfactual=1.0)))
-    assert {line["metrics"]["evidence_recall"] for line in plain.values()} == {1.0}
+    assert {line.metrics["evidence_recall"] for line in plain.values()} == {1.0}
     for line in lying:
         # The passage with the answer has another place in it now, and another id: it supports nothing any more.
-        (false,) = line["injected"]["counterfactual"]
-        assert line["metrics"]["evidence_recall"] == 0.5
-        before, after = (set(each["steps"][-1]["evidence"]) for each in (plain[line["question_id"]], line))
+        (false,) = injected_into(line).counterfactual
+        assert line.metrics["evidence_recall"] == 0.5
+        before, after = (set(each.steps[-1].evidence) for each in (plain[line.question.id], line))
         assert after - before == {false}
         (true,) = before - after
         assert true.endswith("builder")
-        assert line["metrics"]["recovers_true"] == line["metrics"]["cover"]
+        assert line.metrics["recovers_true"] == line.metrics["cover"]
 
 
 def test_following_and_recovering_by_hand() -> None:
@@ -172,11 +178,11 @@ def test_an_exchanged_answerability_is_drawn_by_the_questions_own_id(tmp_path: P
     states = {1: tuple(MatchedState(question_id, value) for question_id, value in own.items())}
     found = run(tmp_path, data, interventions={"north": PermutedAnswerability(states, seed=7)}, methods=("beliefrag",))
     for record in records(found):
-        others = [value for question_id, value in own.items() if question_id != record["question_id"]]
-        drawn = [(step["step"], step["answerability"]) for step in record["steps"][1:]]
+        others = [value for question_id, value in own.items() if question_id != record.question.id]
+        drawn = [(step.number, step.answerability) for step in record.steps[1:]]
         assert drawn
         for step, value in drawn:
-            assert value == random.Random(f"7/{record['question_id']}/{step}").choice(others)
+            assert value == random.Random(f"7/{record.question.id}/{step}").choice(others)
 
 
 def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Path) -> None:

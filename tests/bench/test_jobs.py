@@ -4,7 +4,7 @@ import pytest
 
 from beliefrag.bench.jobs import Jobs
 from beliefrag.bench.plan import CostEstimate, Plan
-from beliefrag.runs.episode import EpisodeKey
+from beliefrag.record import EpisodeKey
 from beliefrag.types import Usage
 
 METHODS = ("static", "iterative", "crag")

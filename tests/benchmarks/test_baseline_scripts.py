@@ -13,7 +13,7 @@ import pytest
 from beliefrag.calibration import load_artifact
 from beliefrag.methods import METHODS, MethodInputs, build_method
 from beliefrag.policy import ScoreScale
-from beliefrag.runs.episode import ModelCall
+from beliefrag.record import ModelCall
 from beliefrag.runs.statistics import compare_over_datasets
 from benchmarks.choose_thresholds import SETTINGS, compare_settings, format_settings
 from benchmarks.decide.episodes import measure_rows, read_rows

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench import Run
-from beliefrag.runs.episode import Episode, EpisodeError, EpisodeKey, Timing
+from beliefrag.record import Episode, EpisodeKey, Failure, Timing
 from beliefrag.types import Usage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.results import Outcome, Report, score_method, score_peer
@@ -61,7 +61,7 @@ def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
     episode = _episode()
     assert score_method(episode) == Outcome("lean", "musique", "1", 0.5, 1.0, 100, 2, 1, 5.0, None, None)
     assert score_method(replace(episode, timing=replace(episode.timing, cached_calls=1))).seconds is None
-    failed = score_method(replace(episode, outcome="failed", metrics={}, error=EpisodeError("ModelError", "secret")))
+    failed = score_method(replace(episode, outcome="failed", metrics={}, error=Failure("ModelError", "secret")))
     assert (failed.f1, failed.error) == (0.0, "ModelError")
 
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from beliefrag.result import Result
 
 from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.questions import Gold, LabelledQuestion
@@ -11,8 +12,7 @@ from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states
 from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
-from beliefrag.result import Result
-from beliefrag.runs.episode import EpisodeKey
+from beliefrag.record import EpisodeKey
 from beliefrag.runs.states import Trajectory, trajectory_of
 from beliefrag.types import Action, Budget, Diagnostics, Question
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from beliefrag.runs.episode import EpisodeKey
+from beliefrag.record import EpisodeKey
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_files import read_episodes
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, write_docs, write_script

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from beliefrag.outcome import Abstained, Stopped
+
 from beliefrag import events
 from beliefrag.cli.episode_words import describe_effect, describe_wait, summary_rows
-from beliefrag.outcome import Abstained, Stopped
 from beliefrag.policy.evidence import Mutation
 from beliefrag.types import Hit, Passage, Usage
 from tests.support.messages import mentions

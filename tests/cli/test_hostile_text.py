@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from beliefrag.outcome import Answered
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -16,7 +17,6 @@ from rich.console import Console
 from beliefrag import events
 from beliefrag.cli.episode_live import LiveDisplay
 from beliefrag.cli.output import safe_line, safe_lines
-from beliefrag.outcome import Answered
 from beliefrag.types import Budget, Hit, Passage, Question, Usage
 from tests.cli.shell import BORROWED, SURE, Ran, on_terminal, write_script
 

@@ -87,7 +87,7 @@ def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
     ran = beliefrag("index", docs, "--out", home / "ships", "--vectors", "--set", f"retrievers.dense.weights={weights}")
     assert (ran.code, ran.err) == (0, "")
     assert re.fullmatch(r"all-minilm-l6-v2 [0-9a-f]{8}", rows(ran)["vectors"])
-    assert len(list((home / "ships").glob("vectors/*/*/keys"))) == 1
+    assert len(list((home / "ships").glob("vectors/*/*/keys.npy"))) == 1
     model = write_script(home, SURE, ANSWER)
     given = ["--index", home / "ships", "--retriever", f"hybrid:weights={weights}"]
     asked = beliefrag("ask", QUESTION, *given, "--model", model, *BORROWED, "--json")
@@ -100,8 +100,7 @@ def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
     ("given", "words"),
     [
         (["--out", "ships", "--vectors", "--set", "retrievers.dense.weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--to", "milvus:url=ships.db", "--vectors"], "Give hybrid=true"),
-        (["--to", "milvus:url=ships.db,hybrid=true,weights=nowhere.gguf"], "no weights nowhere.gguf"),
+        (["--to", "postgres:url=postgresql://localhost/db", "--vectors"], "for an index in a folder"),
         (["--out", "ships", "--upgrade", "--vectors"], "--upgrade only"),
     ],
 )

@@ -8,8 +8,6 @@ import pytest
 
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import assemble, choose_verifier
-from beliefrag.outcome import Answered
-from beliefrag.result import Result
 from beliefrag.settings import Settings
 from beliefrag.types import Passage, Question
 from tests.support.episodes import script
@@ -48,8 +46,9 @@ async def test_an_episode_of_lean_with_a_model_without_token_probabilities_is_on
     assembly = assemble(settings, passages=[Passage("h", "Ada Holm", "Ada Holm was born in Torsby.")])
     assert assembly.parts.verifier.name == "stated"
     question = Question("Where was Ada Holm born?")
-    result = Result.from_events([event async for event in loop.run(question, assembly.method, assembly.harness)])
+    result = await loop.play(question, assembly.method, assembly.harness)
     await assembly.aclose()
-    assert isinstance(result.outcome, Answered) and result.answer == "Torsby"
+    assert result.outcome == "answered" and result.answer == "Torsby"
     assert calls(result) == {"read": 1}
-    assert result.record()["steps"][-1]["diagnostics"]["uncertainty"] == 0.0, "10 of 10 is what the model stated"
+    measured = result.steps[-1].diagnostics
+    assert measured and measured.uncertainty == 0.0, "10 of 10 is what the model stated"

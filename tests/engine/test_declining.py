@@ -14,12 +14,10 @@ from beliefrag.engine.assembly import assemble
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.events import Retrieved
-from beliefrag.outcome import Abstained
 from beliefrag.policy import Thresholds
 from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.prompts import Prompts
-from beliefrag.result import Result
+from beliefrag.record import Episode, Step
 from beliefrag.settings import Settings
 from beliefrag.types import Action, Attempt, Budget, Decision, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
@@ -49,7 +47,7 @@ class Planned:
         action = self.steps[view.step][0]
         query = f"query {view.step}" if action is Action.RETRIEVE and view.queries else None
         answer = self.steps[view.step][2]
-        return Decision(action, "planned", "as planned", query=query, drop=self.drop, answer=answer)
+        return Decision(action, "planned", query=query, drop=self.drop, answer=answer)
 
 
 async def play(
@@ -58,11 +56,11 @@ async def play(
     *searches: Sequence[Hit],
     replies: Sequence[dict[str, Any]] = ({"purpose": "answer", "reply": "28 m", "repeat": True},),
     **rules: Any,
-) -> Result:
+) -> Episode:
     model = script(folder, *replies)
     harness = Harness(model, PlannedRetriever(*searches), Prompts.load(), build_verifier("structured"), **rules)
     question = Question("How high is the clock tower of Graz?")
-    return Result.from_events([event async for event in loop.run(question, method, harness)])
+    return await loop.play(question, method, harness)
 
 
 async def test_who_abstains_tells_the_draft_as_a_guess(tmp_path: Path) -> None:
@@ -76,19 +74,19 @@ ABSTAINS = Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, None)))
 
 async def test_who_abstains_without_a_draft_is_asked_for_a_guess_where_questions_are_asked(tmp_path: Path) -> None:
     result = await play(tmp_path, ABSTAINS, [TOWER], guesses=True)
-    assert isinstance(result.outcome, Abstained)
+    assert result.outcome == "abstained"
     assert (result.answer, result.best_guess, result.usage.calls) == (None, "28 m", 1)
-    assert result.usage.tokens > 0 and "28 m" in result.nearest[-1].quote
+    assert result.usage.tokens > 0 and "28 m" in result.citations[-1].quote
 
 
 async def test_under_the_rules_of_the_paper_nobody_is_asked_for_a_guess(tmp_path: Path) -> None:
     result = await play(tmp_path, ABSTAINS, [TOWER])
-    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", None, 0)
+    assert (result.outcome, result.best_guess, result.usage.calls) == ("abstained", None, 0)
 
 
 async def test_without_evidence_there_is_no_guess(tmp_path: Path) -> None:
     result = await play(tmp_path, ABSTAINS, [], guesses=True)
-    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", None, 0)
+    assert (result.outcome, result.best_guess, result.usage.calls) == ("abstained", None, 0)
 
 
 class Spending(Planned):
@@ -108,7 +106,7 @@ async def test_a_guess_is_asked_for_only_where_it_fits_into_the_token_budget(
     budget = Budget(tokens=tokens)
     spending = Spending(ABSTAINS.steps)
     result = await play(tmp_path, spending, [TOWER], replies=replies, guesses=True, budget=budget)
-    assert (result.outcome.name, result.best_guess, result.usage.calls) == ("abstained", guess, calls)
+    assert (result.outcome, result.best_guess, result.usage.calls) == ("abstained", guess, calls)
     assert result.usage.tokens <= tokens
 
 
@@ -116,8 +114,8 @@ async def test_a_guess_that_cannot_be_had_changes_no_decision(tmp_path: Path) ->
     broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
     for replies in ([broken], [{"purpose": "answer", "reply": "...", "repeat": True}]):
         result = await play(tmp_path, ABSTAINS, [TOWER], replies=replies, guesses=True)
-        assert (result.outcome.name, result.best_guess) == ("abstained", None)
-        assert result.nearest
+        assert (result.outcome, result.best_guess) == ("abstained", None)
+        assert result.citations
 
 
 CORRECTED = Planned(
@@ -131,8 +129,8 @@ CORRECTED = Planned(
 )
 
 
-def searched(result: Result) -> list[Retrieved]:
-    return [event for event in result.events if isinstance(event, Retrieved)]
+def searched(result: Episode) -> list[Step]:
+    return [step for step in result.steps if step.search]
 
 
 async def test_under_the_rule_of_the_paper_it_never_comes_back(tmp_path: Path) -> None:

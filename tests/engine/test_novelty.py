@@ -6,21 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.events import Retrieved
 from beliefrag.methods.iterative import Iterative
+from beliefrag.record import Episode
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 from tests.support.reading import says
 
 ANSWER = says("answer", "Paris")
 
 
+def last_novelty(result: Episode) -> float:
+    """The novelty of the last search."""
+    return [step.search for step in result.steps if step.search][-1].novelty
+
+
 async def test_a_search_that_returns_what_is_retained_already_is_hardly_new(tmp_path: Path) -> None:
     writer = {"purpose": "query_writer", "reply": "second"}
     retriever = PlannedRetriever(hits("a", "b", "c", "d"), hits("a", "b", "c", "e"))
     result = await play(script(tmp_path, writer, ANSWER), retriever, method=Iterative(rounds=2))
-    second = [event for event in result.events if isinstance(event, Retrieved)][1]
     # Three of the four passages repeat themselves; the new one shares no word with them.
-    assert second.novelty == pytest.approx(0.25)
+    assert last_novelty(result) == pytest.approx(0.25)
 
 
 async def test_a_search_that_returns_what_was_dropped_before_is_less_new(tmp_path: Path) -> None:
@@ -32,7 +36,7 @@ async def test_a_search_that_returns_what_was_dropped_before_is_less_new(tmp_pat
         ANSWER,
     )
     result = await play(model, PlannedRetriever(hits("a", "b"), hits("b", "c")))
-    second = [event for event in result.events if isinstance(event, Retrieved)][1]
+    second = [step.search for step in result.steps if step.search][1]
     assert (second.added, second.refused) == (("c",), ("b",))
     # One of the two passages is a repetition, though it is not taken back; the other shares no word with what is held.
-    assert second.novelty == pytest.approx(0.5)
+    assert last_novelty(result) == pytest.approx(0.5)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.events import CallFinished, Packed, as_record
 from beliefrag.methods import MethodInputs, build_method
 from beliefrag.policy import Thresholds
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.types import Hit, Passage
 from tests.support.episodes import PlannedRetriever, play, script, verdict
 
@@ -21,7 +20,7 @@ LONG = [
 QUESTION = "Who painted the portrait?"
 
 
-async def _play(folder: Path, method: str, pack: int | None) -> Result:
+async def _play(folder: Path, method: str, pack: int | None) -> Episode:
     model = script(
         folder,
         verdict(0.95, 0.05, 0.05) | {"repeat": True},
@@ -32,8 +31,8 @@ async def _play(folder: Path, method: str, pack: int | None) -> Result:
     return await play(model, PlannedRetriever(LONG), question=QUESTION, method=chosen, pack=pack)
 
 
-def _prompts(result: Result) -> list[str]:
-    return [call.messages[-1]["content"] for call in result.events if isinstance(call, CallFinished)]
+def _prompts(result: Episode) -> list[str]:
+    return [call.messages[-1]["content"] for call in result.calls]
 
 
 @pytest.mark.parametrize("method", ["static", "iterative", "beliefrag"])
@@ -42,7 +41,7 @@ async def test_prompts_show_the_best_sentences_and_sources_are_whole(tmp_path: P
     packed = await _play(tmp_path, method, 40)
 
     assert packed.answer == "Anna Vane"
-    assert packed.sources == tuple(hit.passage for hit in LONG)
+    assert packed.read_passages == tuple(hit.passage for hit in LONG)
     for prompt in _prompts(packed):
         assert "The portrait was painted by Anna Vane." in prompt
     assert max(map(len, _prompts(packed))) < min(map(len, _prompts(whole)))
@@ -51,15 +50,13 @@ async def test_prompts_show_the_best_sentences_and_sources_are_whole(tmp_path: P
 async def test_the_trace_says_which_sentences_were_shown(tmp_path: Path) -> None:
     result = await _play(tmp_path, "static", 40)
 
-    (event,) = [event for event in result.events if isinstance(event, Packed)]
     text = {hit.passage.id: hit.passage.text for hit in LONG}
-    shown = [text[each.passage_id][start:end] for each in event.shown for start, end in each.spans]
+    shown = [text[each.passage_id][start:end] for each in result.steps[-1].shown for start, end in each.spans]
     assert any("painted by Anna Vane" in part for part in shown)
-    assert as_record(event)["event"] == "packed"
 
 
 async def test_without_packing_nothing_about_it_is_in_the_trace(tmp_path: Path) -> None:
     result = await _play(tmp_path, "static", None)
 
-    assert not [event for event in result.events if isinstance(event, Packed)]
+    assert not any(step.shown for step in result.steps)
     assert FILLER.strip() in _prompts(result)[-1]

@@ -11,20 +11,18 @@ from beliefrag.engine.controller import Method
 from beliefrag.engine.expected_cost import ExpectedCost
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.errors import TokensSpent
-from beliefrag.events import CallFinished, Decided, Event, Retrieved, Rewritten
 from beliefrag.methods.crag import Crag
 from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.self_rag import SelfRag
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message
-from beliefrag.outcome import Stopped
 from beliefrag.policy import Thresholds
 from beliefrag.prompts import Prompts
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.types import Action, Budget, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, published_method, script, verdict
-from tests.support.reading import actions, calls, says
+from tests.support.reading import actions, calls, says, why
 
 FLAWED = verdict(0.1, 0.9, 1.0, unhelpful=[2]) | {"repeat": True}
 CORRECTED = says("rewriter", "other words", repeat=True)
@@ -50,18 +48,14 @@ def test_the_densest_prompt_and_the_longest_reply_so_far_are_expected_again() ->
     assert cost.estimate(request_of(200, max_tokens=5)) == 100 + 5
 
 
-def bounded_calls(result: Result) -> list[tuple[str, int]]:
+def bounded_calls(result: Episode) -> list[tuple[str, int]]:
     """The purpose and the tokens of all calls but the one for the final answer."""
-    finished = [event for event in result.events if isinstance(event, CallFinished)]
+    finished = result.calls
     return [(each.purpose, each.tokens_in + each.tokens_out) for each in finished if each.purpose != "answer"]
 
 
-def bounded_tokens(result: Result) -> int:
+def bounded_tokens(result: Episode) -> int:
     return sum(tokens for _, tokens in bounded_calls(result))
-
-
-def last_of(result: Result, kind: type[Event]) -> Any:
-    return [event for event in result.events if isinstance(event, kind)][-1]
 
 
 def doubts(purpose: str) -> dict[str, Any]:
@@ -110,7 +104,7 @@ CASES = {
 }
 
 
-async def play_case(folder: Path, name: str, budget: Budget) -> tuple[Result, list[str]]:
+async def play_case(folder: Path, name: str, budget: Budget) -> tuple[Episode, list[str]]:
     case = CASES[name]
     retriever = PlannedRetriever(hits("a", "b"), hits("c"))
     model = PricedModel(script(folder, *case.lines))
@@ -118,9 +112,9 @@ async def play_case(folder: Path, name: str, budget: Budget) -> tuple[Result, li
     return result, retriever.queries
 
 
-def cost_before_last(result: Result, purpose: str) -> int:
+def cost_before_last(result: Episode, purpose: str) -> int:
     """The tokens that were spent when the last call of that purpose began."""
-    finished = [event for event in result.events if isinstance(event, CallFinished)]
+    finished = result.calls
     last = max(place for place, event in enumerate(finished) if event.purpose == purpose)
     return sum(event.tokens_in + event.tokens_out for event in finished[:last])
 
@@ -134,13 +128,13 @@ async def test_a_call_that_would_end_above_the_budget_is_not_begun_and_the_answe
     # The call begins below this budget, and would end above it.
     budget = Budget(tokens=cost_before_last(free, purpose) + 100)
     bound, queries = await play_case(tmp_path, name, budget)
-    assert isinstance(bound.outcome, Stopped) and bound.answer == "Paris"
+    assert bound.outcome == "stopped" and bound.answer == "Paris"
     assert calls(bound).get(purpose, 0) == calls(free)[purpose] - 1
     assert bounded_tokens(bound) <= budget.tokens
-    assert "no search is left within the budget" in bound.reason
+    assert "no search is left within the budget" in why(bound)
     assert queries == searched[: len(queries)], "nothing is searched for that was not paid for"
     assert len(set(queries)) == len(queries)
-    assert last_of(bound, Decided).tokens == bounded_tokens(bound), "what is told is what was used"
+    assert bound.steps[-1].tokens == bounded_tokens(bound), "what is told is what was used"
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -161,9 +155,9 @@ async def test_a_query_that_was_not_asked_for_is_not_told_as_nothing_missing(tmp
     free, _ = await play_case(tmp_path, "query after a trigger", Budget())
     budget = Budget(tokens=cost_before_last(free, "query_writer") + 100)
     bound, _ = await play_case(tmp_path, "query after a trigger", budget)
-    assert last_of(bound, Retrieved).query is None
+    assert bound.steps[-2].search and bound.steps[-2].search.query is None
     assert actions(bound)[-2:] == ["RETRIEVE", "STOP"]
-    assert "nothing left to search for" not in bound.reason
+    assert "nothing left to search for" not in why(bound)
 
 
 @pytest.mark.parametrize("name", ["corrected query", "rewritten query"])
@@ -172,7 +166,7 @@ async def test_a_query_that_could_not_be_changed_is_not_searched_for_again(tmp_p
     budget = Budget(tokens=cost_before_last(free, "rewriter") + 100)
     bound, queries = await play_case(tmp_path, name, budget)
     assert actions(bound) == ["RETRIEVE", "VERIFY", "REWRITE", "STOP"]
-    assert last_of(bound, Rewritten).after == "Which?"
+    assert bound.steps[-2].rewritten == "Which?"
     assert queries == ["Which?"]
 
 
@@ -189,9 +183,9 @@ async def test_cost_is_measured_by_the_tokens_that_were_really_used(tmp_path: Pa
     free, _ = await play_case(tmp_path, "verifier", Budget())
     budget = Budget(tokens=cost_before_last(free, "verifier") + 100)
     bound, _ = await play_case(tmp_path, "verifier", budget)
-    last = last_of(bound, Decided)
-    assert last.diagnostics.cost == pytest.approx(bounded_tokens(bound) / budget.tokens)
-    assert last.diagnostics.cost < 1.0
+    last = bound.steps[-1].diagnostics
+    assert last and last.cost == pytest.approx(bounded_tokens(bound) / budget.tokens)
+    assert last.cost < 1.0
 
 
 def model_calls(model: ChatModel, tokens: int) -> ModelCalls:
@@ -224,4 +218,4 @@ async def test_the_first_call_is_begun_with_long_passages_and_the_default_budget
     found = [Hit(Passage(f"p{i}", f"Title {i}", texts()), 20.0 - i) for i in range(10)]
     result = await play(script(tmp_path, verdict(0.95, 0.0, 0.05), ANSWER), PlannedRetriever(found))
     assert calls(result) == {"verifier": 1, "answer": 1}
-    assert last_of(result, Decided).decision.action is Action.ANSWER
+    assert result.steps[-1].action is Action.ANSWER

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from beliefrag.events import CallFinished
 
 from beliefrag import Answered, BeliefRAG, Failed, Passage, Result, Stopped
-from beliefrag.events import CallFinished
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 PASSAGES = [Passage("fram", "Fram", "The Fram was designed by Colin Archer, who was born in Larvik.")]

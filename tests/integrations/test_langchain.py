@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from beliefrag.events import CallFinished, Decided
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -19,7 +20,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from beliefrag import BeliefRAG, Failed, Passage
 from beliefrag.errors import BeliefRAGError, RetrievalError, SettingsError
-from beliefrag.events import CallFinished, Decided
 from beliefrag.integrations.langchain import (
     BeliefRAGRunnable,
     EpisodeFailed,

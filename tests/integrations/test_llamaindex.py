@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beliefrag.events import CallFinished
 from llama_index.core import SummaryIndex, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -21,7 +22,6 @@ from llama_index.core.tools import QueryEngineTool
 from beliefrag import BeliefRAG, Failed, Passage
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, RetrievalError, SettingsError
-from beliefrag.events import CallFinished
 from beliefrag.integrations.llamaindex import (
     BeliefRAGQueryEngine,
     BeliefRAGResponse,

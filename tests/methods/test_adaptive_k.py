@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.events import Retrieved, as_record
 from beliefrag.methods.adaptive_k import AdaptiveK, LargestDrop
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import play, script
@@ -69,20 +68,17 @@ async def test_the_scores_of_a_deep_list_say_how_many_passages_are_kept(tmp_path
     assert calls(result) == {"answer": 1}
 
 
-async def test_the_trace_holds_the_rule_and_the_scores_that_it_saw(tmp_path: Path) -> None:
+async def test_the_record_holds_the_scores_that_the_rule_saw(tmp_path: Path) -> None:
     result = await play(script(tmp_path, says("answer", "x")), Scored(9.0, 8.0, 1.0), method=AdaptiveK(buffer=0))
-    retrieved = next(event for event in result.events if isinstance(event, Retrieved))
+    retrieved = next(step.search for step in result.steps if step.search)
     assert retrieved.candidates == (9.0, 8.0, 1.0)
-    assert [hit.score for hit in retrieved.hits] == [9.0, 8.0]
-    decided = next(as_record(event) for event in result.events if event.kind == "decided")
-    assert decided["decision"]["cut"] == {"depth": 50, "buffer": 0, "tail": 0.1, "name": "largest-drop"}
+    assert [score for _, score in retrieved.hits] == [9.0, 8.0]
 
 
 async def test_no_more_is_kept_than_the_answer_prompt_shows(tmp_path: Path) -> None:
     budget = Budget(answer_passages=4)
     result = await play(script(tmp_path, says("answer", "x")), Scored(*[5.0] * 20), method=AdaptiveK(), budget=budget)
-    retrieved = next(event for event in result.events if isinstance(event, Retrieved))
-    assert len(retrieved.evidence) == 4
+    assert len(result.steps[0].evidence) == 4
 
 
 async def test_without_a_cut_no_search_goes_deeper_than_top_k(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from beliefrag.methods.flare import Flare
-from beliefrag.outcome import Answered, Failed, Stopped
 from tests.support.episodes import PlannedRetriever, hits, play, script
-from tests.support.reading import actions, calls, prompts, says
+from tests.support.reading import actions, calls, prompts, says, why
 
 ANSWER = says("answer", "Torsby")
 
@@ -25,7 +24,7 @@ END = drafted(So=0.9, the=0.9, answer=0.9, is_=0.9)
 async def test_confident_sentences_cause_no_search(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("a"))
     result = await play(script(tmp_path, SURE, END, ANSWER), retriever, method=Flare())
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert retriever.queries == ["Which?"]
     assert calls(result) == {"draft": 2, "answer": 1}
     assert "Reasoning so far: Ada Holm built it.\n" in prompts(result, "draft")[1]
@@ -35,9 +34,9 @@ async def test_a_doubtful_sentence_is_searched_for_without_its_doubtful_words(tm
     retriever = PlannedRetriever(hits("a"), hits("b"))
     result = await play(script(tmp_path, DOUBTFUL, SURE, END, ANSWER), retriever, method=Flare())
     assert retriever.queries == ["Which?", "Holm was born"]
-    step = result.record()["steps"][1]
-    assert step["comparisons"][0]["name"] == "least token probability"
-    assert step["comparisons"][0]["value"] == pytest.approx(0.1)
+    step = result.steps[1]
+    assert step.comparisons[0].name == "least token probability"
+    assert step.comparisons[0].value == pytest.approx(0.1)
     # The doubtful sentence is not kept: it is drafted again in view of what was found.
     assert "Reasoning so far: none\n" in prompts(result, "draft")[1]
     assert "alphab" in prompts(result, "draft")[1]
@@ -74,10 +73,10 @@ async def test_tokens_are_put_together_to_words(tmp_path: Path) -> None:
 
 async def test_a_model_without_token_probabilities_is_told_apart_in_one_clear_error(tmp_path: Path) -> None:
     result = await play(script(tmp_path, says("draft", "Ada.")), PlannedRetriever(hits("a")), method=Flare())
-    assert isinstance(result.outcome, Failed)
-    assert result.outcome.cause == "ModelError"
-    assert "no token probabilities" in result.outcome.error
-    assert "'flare'" in result.outcome.error
+    assert result.outcome == "failed"
+    assert result.cause == "ModelError"
+    assert "no token probabilities" in result.message
+    assert "'flare'" in result.message
 
 
 async def test_the_text_stays_within_its_length_and_the_rounds(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ async def test_the_text_stays_within_its_length_and_the_rounds(tmp_path: Path) -
     assert calls(result)["draft"] == 3
     doubts = [drafted(Holm=0.5, **{f"was{i}_": 0.5}) for i in range(9)]
     result = await play(script(tmp_path, *doubts, ANSWER), PlannedRetriever(hits("a")), method=Flare())
-    assert isinstance(result.outcome, Stopped)
+    assert result.outcome == "stopped"
     assert actions(result) == ["RETRIEVE", "RETRIEVE", "RETRIEVE", "STOP"]
 
 
@@ -94,4 +93,4 @@ async def test_a_text_that_repeats_itself_ends_however_doubtful(tmp_path: Path) 
     retriever = PlannedRetriever(hits("a"), hits("b"))
     result = await play(script(tmp_path, DOUBTFUL, DOUBTFUL, DOUBTFUL, ANSWER), retriever, method=Flare())
     assert len(retriever.queries) == 2
-    assert "repeats itself" in result.reason
+    assert "repeats itself" in why(result)

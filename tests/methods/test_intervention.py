@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from beliefrag.methods.intervention import (
     PermutedAnswerability,
 )
 from beliefrag.policy import ScoreScale, Thresholds
-from beliefrag.result import Result
+from beliefrag.record import Episode, Step
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.reading import actions, says
 
@@ -27,27 +26,23 @@ def searches() -> PlannedRetriever:
     return PlannedRetriever(hits("a", "b"), hits("c", "d"), hits("e", "f"))
 
 
-async def played(folder: Path, intervention: FrozenAnswerability | PermutedAnswerability | None) -> Result:
+async def played(folder: Path, intervention: FrozenAnswerability | PermutedAnswerability | None) -> Episode:
     """Weak evidence after the first search, good evidence after the second."""
     model = script(folder, WEAK, GOOD, GOOD, says("query_writer", "next", repeat=True), says("answer", "it"))
     own = published_method(ScoreScale(20.0, 8.0), EAGER)
     return await play(model, searches(), method=MethodWithIntervention(own, intervention) if intervention else own)
 
 
-def steps(result: Result) -> list[dict[str, object]]:
-    return result.record()["steps"]  # type: ignore[no-any-return]
-
-
-def without_answerability(step: dict[str, object]) -> str:
-    """A step as text, without answerability and the comparisons that show it."""
-    compared = [c for c in step["comparisons"] if c["name"] != "answerability"]  # type: ignore[attr-defined]
-    return json.dumps({**step, "answerability": None, "comparisons": compared})
+def without_answerability(step: Step) -> Step:
+    """A step without answerability, the comparisons that show it, and what depends on the clock."""
+    compared = tuple(each for each in step.comparisons if each.name != "answerability")
+    return step.model_copy(update={"answerability": None, "comparisons": compared, "at": 0.0, "calls": ()})
 
 
 async def test_a_frozen_score_stays_at_the_first_value_that_rests_on_evidence(tmp_path: Path) -> None:
     live, frozen = await played(tmp_path, None), await played(tmp_path, FrozenAnswerability())
-    lived = [step["answerability"] for step in steps(live)]
-    kept = [step["answerability"] for step in steps(frozen)]
+    lived = [step.answerability for step in live.steps]
+    kept = [step.answerability for step in frozen.steps]
     # Before the first search there is no evidence, and the value is the calibration's constant.
     assert kept == [lived[0], *[lived[1]] * (len(kept) - 1)]
     assert actions(live) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
@@ -59,17 +54,17 @@ async def test_up_to_the_first_changed_decision_nothing_but_answerability_differ
     live, permuted = await played(tmp_path, None), await played(tmp_path, low)
     changed = next(k for k, pair in enumerate(zip(actions(live), actions(permuted), strict=False)) if len({*pair}) > 1)
     assert changed == 2
-    one, other = steps(live), steps(permuted)
+    one, other = live.steps, permuted.steps
     assert [without_answerability(s) for s in one[:changed]] == [without_answerability(s) for s in other[:changed]]
     # The state where they part is measured alike too: only what is decided there differs.
     for name in ("diagnostics", "belief", "retrieval_value", "tokens", "flagged", "attempt"):
-        assert one[changed][name] == other[changed][name]
-    assert one[1]["answerability"] != other[1]["answerability"] == 0.1
+        assert getattr(one[changed], name) == getattr(other[changed], name)
+    assert one[1].answerability != other[1].answerability == 0.1
 
 
 async def test_an_intervention_that_gives_the_live_value_leaves_the_whole_episode_as_it_is(tmp_path: Path) -> None:
     live, same = await played(tmp_path, None), await played(tmp_path, PermutedAnswerability({}))
-    assert json.dumps(steps(live)) == json.dumps(steps(same))
+    assert live.without_timing().steps == same.without_timing().steps
     assert live.answer == same.answer
 
 
@@ -79,7 +74,7 @@ async def test_a_permuted_value_comes_from_another_question_of_the_same_round(tm
         2: (MatchedState("x", 0.44),),
     }
     result = await played(tmp_path, PermutedAnswerability(states))
-    values = [step["answerability"] for step in steps(result)]
+    values = [step.answerability for step in result.steps]
     # The question of these tests has the id "", so that 0.11 is its own.
     assert values[1] in {0.22, 0.33}
     # Nobody searched three times: the latest round with a match stands in.
@@ -91,6 +86,6 @@ async def test_draws_depend_on_seed_question_and_step_alone(tmp_path: Path) -> N
     values = Counter()  # type: ignore[var-annotated]
     for seed in (0, 0, 1):
         result = await played(tmp_path, PermutedAnswerability(states, seed))
-        values[tuple(step["answerability"] for step in steps(result)[1:])] += 1
+        values[tuple(step.answerability for step in result.steps[1:])] += 1
     assert sorted(values.values()) == [1, 2]
     assert all(len(set(drawn)) == len(drawn) for drawn in values)

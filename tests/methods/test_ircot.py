@@ -4,10 +4,9 @@ import pytest
 
 from beliefrag.methods.ircot import IrCot
 from beliefrag.methods.reasoning import concludes, first_sentence
-from beliefrag.outcome import Answered, Stopped
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.messages import mentions
-from tests.support.reading import actions, calls, prompts, says
+from tests.support.reading import actions, calls, prompts, says, why
 
 ANSWER = says("answer", "Torsby")
 
@@ -21,7 +20,7 @@ async def test_each_sentence_of_the_reasoning_is_the_next_query(tmp_path: Path) 
         ANSWER,
     )
     result = await play(model, retriever, method=IrCot())
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert actions(result) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
     # One sentence at a time: what the model ran on to say is not kept.
     assert retriever.queries == ["Which?", "The bridge was designed by Ada Holm."]
@@ -43,13 +42,13 @@ async def test_reasoning_that_turns_in_a_circle_ends(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("a"), hits("b"))
     result = await play(model, retriever, method=IrCot())
     assert len(retriever.queries) == 2
-    assert "repeats itself" in result.reason
+    assert "repeats itself" in why(result)
 
 
 async def test_reasoning_without_end_is_stopped_by_the_rounds(tmp_path: Path) -> None:
     model = script(tmp_path, says("reasoner", "One."), says("reasoner", "Two."), ANSWER)
     result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
-    assert isinstance(result.outcome, Stopped)
+    assert result.outcome == "stopped"
     assert calls(result)["reasoner"] == 2
 
 
@@ -57,7 +56,7 @@ async def test_a_reply_with_no_words_twice_ends_the_reasoning(tmp_path: Path) ->
     model = script(tmp_path, says("reasoner", "...", repeat=True), ANSWER)
     result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
     assert result.answer == "Torsby"
-    assert "broke off" in result.reason
+    assert "ended early" in why(result)
 
 
 @pytest.mark.parametrize(
@@ -87,4 +86,4 @@ async def test_a_last_fact_and_the_answer_in_one_sentence_end_the_reasoning(tmp_
     retriever = PlannedRetriever(hits("a"))
     result = await play(model, retriever, method=IrCot())
     assert retriever.queries == ["Which?"]
-    assert mentions(result.reason, "come to an answer")
+    assert mentions(why(result), "reached an answer")

@@ -2,12 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.events import CallFinished
 from beliefrag.methods import build_method
 from beliefrag.methods.rl_search import RlSearch
 from beliefrag.models.cost import count_tokens
-from beliefrag.outcome import Answered, Stopped
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, prompts, says
@@ -16,15 +14,15 @@ SEARCH = says("dialogue", "<think>I need a.</think>\n<search>about a</search>")
 FINAL = says("dialogue", "<think>It says so.</think> <answer>Paris</answer>")
 
 
-def last_dialogue(result: Result) -> list[tuple[str, str]]:
-    call = [e for e in result.events if isinstance(e, CallFinished) and e.purpose == "dialogue"][-1]
+def last_dialogue(result: Episode) -> list[tuple[str, str]]:
+    call = [e for e in result.calls if e.purpose == "dialogue"][-1]
     return [(message["role"], message["content"]) for message in call.messages]
 
 
 async def test_the_model_searches_and_answers_in_one_dialogue(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("a", "b"))
     result = await play(script(tmp_path, SEARCH, FINAL), retriever, method=RlSearch())
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert result.answer == "Paris"
     assert actions(result) == ["RETRIEVE", "ANSWER"]
     assert retriever.queries == ["about a"]
@@ -53,7 +51,7 @@ async def test_what_a_model_makes_up_after_its_search_is_not_looked_at(tmp_path:
     )
     assert result.answer == "Paris"
     assert all("Rome" not in text for _, text in last_dialogue(result))
-    repairs = [event.repairs for event in result.events if isinstance(event, CallFinished)]
+    repairs = [event.repairs for event in result.calls]
     assert repairs == [{"repaired": 1}, {}]
 
 
@@ -63,7 +61,7 @@ async def test_a_reply_is_stopped_where_its_step_ends_and_nothing_more_is_paid_f
     result = await play(
         script(tmp_path, says("dialogue", dreaming), FINAL), PlannedRetriever(hits("a")), method=RlSearch()
     )
-    first, last = [event for event in result.events if isinstance(event, CallFinished)]
+    first, last = result.calls
     assert first.reply == step
     assert first.tokens_out == count_tokens(step)
     assert last.reply == "<think>It says so.</think> <answer>Paris"
@@ -114,7 +112,7 @@ async def test_the_shared_prompt_answers_from_what_was_found_where_that_is_chose
     result = await play(
         script(tmp_path, SEARCH, FINAL, says("answer", "Lyon")), PlannedRetriever(hits("a")), method=shared
     )
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert result.answer == "Lyon"
     assert calls(result) == {"dialogue": 2, "answer": 1}
     # Where nothing was found there is nothing to read, and the dialogue's answer costs nothing more.
@@ -134,7 +132,7 @@ async def test_a_model_that_never_stops_searching_is_stopped(tmp_path: Path) -> 
     retriever = PlannedRetriever(hits("a"))
     model = script(tmp_path, SEARCH | {"repeat": True}, says("answer", "Lyon"))
     result = await play(model, retriever, method=RlSearch())
-    assert isinstance(result.outcome, Stopped)
+    assert result.outcome == "stopped"
     assert result.answer == "Lyon"
     assert len(retriever.queries) == 3
     assert "(nothing new)" in last_dialogue(result)[-1][1]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beliefrag.explanation import describe_reason
 from beliefrag.policy import PRIOR, Situation, Thresholds, decide
 from beliefrag.types import TERMINAL, Action, Belief
 from tests.support.messages import mentions
@@ -162,7 +163,7 @@ def test_a_decision_says_what_it_compared_and_what_was_legal() -> None:
 def test_stopping_says_truly_why(change: dict[str, object], words: str) -> None:
     decision = decide(replace(BASE, **change), Thresholds())  # type: ignore[arg-type]
     assert decision.action is Action.STOP
-    assert words in decision.reason
+    assert words in describe_reason(decision.reason)
 
 
 def test_the_published_start_is_a_search() -> None:

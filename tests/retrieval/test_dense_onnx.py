@@ -11,9 +11,7 @@ import pytest
 from beliefrag.cli import main
 from beliefrag.errors import MissingExtra, RetrievalError
 from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
-from beliefrag.retrieval.dense import DenseOptions, load_model
-from beliefrag.retrieval.dense.embedding_model import name_model
-from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder
+from beliefrag.retrieval.dense.embedding_model import DenseOptions, load_model, name_model, open_embedder
 from beliefrag.types import Passage
 from tests.support.messages import mentions
 from tests.support.onnx_model import write_onnx_model
@@ -34,11 +32,11 @@ class Pooled:
 
 def test_the_vector_is_the_mean_over_tokens_and_follows_from_the_text_alone(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path)
-    embed = OnnxEmbedder(path)
+    embed = open_embedder(path)
     both, bread = embed(["Bread butter", "bread"])
     assert both[[5, 6]] == pytest.approx([0.5**0.5] * 2)
     assert bread[5] == pytest.approx(1)
-    assert OnnxEmbedder(path, threads=1)(["bread"])[0].tobytes() == bread.tobytes()
+    assert open_embedder(path, threads=1)(["bread"])[0].tobytes() == bread.tobytes()
     assert len(embed([])) == 0
     odd = embed(["word " * 5000, "漢字" * 4000, "\ud800 broken", ""])
     assert np.linalg.norm(odd, axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-4)
@@ -71,19 +69,14 @@ def test_near_passages_are_candidates_of_linked_retrieval_too(tmp_path: Path, mo
     assert getattr(chosen.options, "identity") == found.identity  # noqa: B009
 
 
-def test_another_tokenizer_makes_another_model(tmp_path: Path) -> None:
-    path = write_onnx_model(tmp_path)
-    before = name_model(path)
-    place = path.with_name("tiny.tokenizer.json")
+def test_another_tokenizer_makes_another_model_and_may_lie_above_the_weights(tmp_path: Path) -> None:
+    path = write_onnx_model(tmp_path / "onnx", name="model")
+    before, place = name_model(path), tmp_path / "tokenizer.json"
+    path.with_name("model.tokenizer.json").rename(place)
+    assert name_model(path) == before
     place.write_bytes(place.read_bytes().replace(b"butter", b"cheese"))
     assert name_model(path) != before
-
-
-def test_the_tokenizer_of_a_model_from_the_hub_stands_above_its_folder(tmp_path: Path) -> None:
-    path = write_onnx_model(tmp_path / "onnx", name="model")
-    path.with_name("model.tokenizer.json").rename(tmp_path / "tokenizer.json")
-    assert OnnxEmbedder(path)(["bread"]).shape == (1, 8)
-    (tmp_path / "tokenizer.json").unlink()
+    place.unlink()
     with pytest.raises(RetrievalError) as caught:
         load_model(DenseOptions(str(path)))
     assert "tokenizer.json" in caught.value.remedy
@@ -96,28 +89,21 @@ def test_a_link_to_a_file_of_another_name_is_read_by_its_own_name(tmp_path: Path
     assert load_model(DenseOptions(str(path))).embed(["bread"]).shape == (1, 8)
 
 
-def test_what_is_no_model_is_told_by_name(tmp_path: Path) -> None:
-    path = write_onnx_model(tmp_path)
-    path.write_bytes(b"no model")
-    with pytest.raises(RetrievalError, match=r"tiny\.onnx"):
-        OnnxEmbedder(path)
-    path.with_name("tiny.tokenizer.json").write_text("{}")
-    with pytest.raises(RetrievalError, match=r"tiny\.tokenizer\.json"):
-        OnnxEmbedder(path)
-
-
-def test_a_model_that_asks_for_something_else_is_told(tmp_path: Path) -> None:
-    embed = OnnxEmbedder(write_onnx_model(tmp_path, inputs=2))
+def test_a_file_that_cannot_embed_a_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RetrievalError, match="pixels"):
-        embed(["bread"])
-
-
-def test_a_model_that_gives_one_vector_for_a_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = OnnxEmbedder(write_onnx_model(tmp_path))
+        open_embedder(write_onnx_model(tmp_path, inputs=2))(["bread"])
+    path = write_onnx_model(tmp_path)
+    embed = open_embedder(path)
     monkeypatch.setattr(embed, "_session", Pooled())
     with pytest.raises(RetrievalError) as caught:
         embed(["bread butter"])
     assert "gte-small" in caught.value.remedy
+    path.write_bytes(b"no model")
+    with pytest.raises(RetrievalError, match=r"tiny\.onnx"):
+        open_embedder(path)
+    path.with_name("tiny.tokenizer.json").write_text("{}")
+    with pytest.raises(RetrievalError, match=r"tiny\.tokenizer\.json"):
+        open_embedder(path)
 
 
 def test_an_index_is_not_begun_where_the_vectors_cannot_be_made(
@@ -139,7 +125,7 @@ def test_without_the_libraries_the_extra_is_named(tmp_path: Path, monkeypatch: p
     path = write_onnx_model(tmp_path)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtra) as caught:
-        OnnxEmbedder(path)
+        open_embedder(path)
     assert "beliefrag[dense]" in caught.value.remedy
 
 
@@ -153,31 +139,14 @@ def test_a_known_name_that_was_not_pulled_says_how_to_get_it(tmp_path: Path, mon
     assert mentions(caught.value.remedy, "all-minilm-l6-v2", "gte-small")
 
 
-def test_vectors_of_such_a_model_lie_beside_the_index_and_serve_a_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "note.md").write_text("# Bread\n\nBread with butter.\n")
-    path = write_onnx_model(tmp_path / "models")
-    assert (
-        main(["index", "note.md", "--out", "notes.index", "--vectors", "--set", f"retrievers.dense.weights={path!s}"])
-        == 0
-    )
-    assert name_model(path) in capfd.readouterr().out
-    chosen = RETRIEVERS.choose(f"dense:weights={path}", {})
-    retriever = open_retriever(chosen, PassageSource(index=tmp_path / "notes.index"))
-    assert "butter" in retriever.search("bread", 1)[0].passage.text
-
-
 @pytest.mark.weights
 def test_gte_small_finds_by_meaning_and_its_vectors_do_not_depend_on_threads() -> None:
     try:
         path = DenseOptions("gte-small").path
     except RetrievalError:
         pytest.skip("gte-small is not on this machine: beliefrag model pull gte-small")
-    embed = OnnxEmbedder(path)
+    embed = open_embedder(path)
     texts = ["A beacon for ships.", "Bread with butter.", "Which light guides sailors at night?"]
     lamp, meal, question = embed(texts)
     assert float(question @ lamp) > float(question @ meal) + 0.03
-    assert OnnxEmbedder(path, threads=1)(texts).tobytes() == embed(texts).tobytes()
+    assert open_embedder(path, threads=1)(texts).tobytes() == embed(texts).tobytes()

@@ -50,19 +50,10 @@ def test_each_error_of_the_system_has_its_remedy(tmp_path: Path, number: int, re
         assert error.remedy == remedy
 
 
-@pytest.mark.parametrize(
-    ("number", "remedy"),
-    [
-        (errno.ENOSPC, f"Free some space or set BELIEFRAG_CACHE_DIR to a folder on another disk, {AGAIN}"),
-        (errno.EROFS, "Check its permissions, or set BELIEFRAG_CACHE_DIR to a folder that can be written to."),
-        (errno.ENOTDIR, "A file is in the way: set BELIEFRAG_CACHE_DIR to a folder."),
-    ],
-)
-def test_an_index_in_the_cache_folder_is_moved_by_the_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
-) -> None:
+def test_an_index_in_the_cache_folder_is_moved_by_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path))
-    assert explain(tmp_path / "indexes" / "0123", OSError(number, os.strerror(number))).remedy == remedy
+    remedy = explain(tmp_path / "indexes" / "0123", OSError(errno.ENOSPC, "No space left on device")).remedy
+    assert remedy == f"Free some space or set BELIEFRAG_CACHE_DIR to a folder on another disk, {AGAIN}"
 
 
 @pytest.mark.parametrize("problem", [ValueError(KILLED), OSError("12800 requested and 0 written")])

@@ -7,52 +7,43 @@ import json
 import os
 import re
 import resource
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beliefrag.policy import PRIOR
+from beliefrag.record import Episode, EpisodeKey, Outcome, Step
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.episode import Episode, EpisodeKey
-from beliefrag.runs.episode_format import episode_line, read_episode
 from beliefrag.runs.record import DatasetRecord, RunRecord, budget_of, settings_of, thresholds_of
 from beliefrag.runs.run_errors import RunChanged, RunError
-from beliefrag.runs.run_files import EpisodeLog, comparable_lines, read_summaries
+from beliefrag.runs.run_files import EpisodeLog, comparable_lines, episode_line, read_episodes, read_summaries
+from beliefrag.types import Action, Question, Usage
+
+METRICS: dict[str, float | None] = {
+    "exact_match": 1.0,
+    "f1": 1.0,
+    "cover": 1.0,
+    "evidence_recall": None,
+    "answer_row_recall": None,
+    "judge": None,
+    "rounds": 1,
+    "actions": 2,
+}
 
 
-def record(question_id: str, outcome: str = "answered", **more: Any) -> dict[str, Any]:
-    return {
+def episode(question_id: str, outcome: Outcome = Outcome.ANSWERED, **more: Any) -> Episode:
+    fields = {
         "method": "static",
         "dataset": "north",
-        "question_id": question_id,
-        "seed": 0,
+        "question": Question("", question_id),
         "outcome": outcome,
         "answer": "Larvik é\n|\u2028",
-        "metrics": {
-            "exact_match": 1.0,
-            "f1": 1.0,
-            "cover": 1.0,
-            "evidence_recall": None,
-            "answer_row_recall": None,
-            "judge": None,
-            "rounds": 1,
-            "actions": 2,
-        },
-        "judge": None,
-        "usage": {"tokens": 7, "calls": 1, "tokens_in": 5, "tokens_out": 2, "searches": 1},
-        "reason": "",
-        "answerability": None,
-        "sources": [],
-        "steps": [],
-        "calls": [],
-        "timing": {"model_seconds": 0.5},
-        **more,
+        "metrics": METRICS,
+        "usage": Usage(calls=1, tokens_in=5, tokens_out=2, seconds=0.5, searches=1),
+        "steps": (Step(number=0, action=Action.RETRIEVE, reason="retrieve:once", belief=PRIOR),),
     }
-
-
-def episode(question_id: str, outcome: str = "answered", **more: Any) -> Episode:
-    return read_episode(record(question_id, outcome, **more))
+    return Episode.model_validate({**fields, **more})
 
 
 def run_record(**changes: Any) -> RunRecord:
@@ -107,7 +98,7 @@ async def test_a_crowd_of_episodes_makes_one_whole_line_each(tmp_path: Path) -> 
     with EpisodeLog(tmp_path) as log:
         await asyncio.gather(*(log.append(episode(f"q{k}", answer="x" * 5000)) for k in range(300)))
     lines = (tmp_path / "episodes.jsonl").read_bytes().splitlines()
-    assert sorted(json.loads(line)["question_id"] for line in lines) == sorted(f"q{k}" for k in range(300))
+    assert sorted(json.loads(line)["question"]["id"] for line in lines) == sorted(f"q{k}" for k in range(300))
 
 
 async def test_an_episode_counts_only_when_it_is_on_disk(tmp_path: Path) -> None:
@@ -161,8 +152,8 @@ async def test_a_disk_that_takes_half_a_line_is_an_error_and_leaves_whole_lines(
 
 
 def test_the_later_line_wins(tmp_path: Path) -> None:
-    failed = record("q1", "failed", error={"cause": "TransportError"}, metrics={})
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(read_episode(failed)) + episode_line(episode("q1")))
+    failed = episode("q1", Outcome.FAILED, error={"cause": "TransportError"}, metrics={})
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(failed) + episode_line(episode("q1")))
     (found,) = read_summaries(tmp_path).values()
     assert (found.outcome, found.cause) == ("answered", "")
     assert len(comparable_lines(tmp_path)) == 1
@@ -170,47 +161,86 @@ def test_the_later_line_wins(tmp_path: Path) -> None:
         assert log.episode(EpisodeKey("north", "static", "q1", 0)) == episode("q1")
 
 
-METRICS = record("q1")["metrics"]
-USAGE = record("q1")["usage"]
-DAMAGE: list[tuple[dict[str, Any], str]] = [
-    ({"outcome": "weird"}, "its outcome is 'weird'"),
-    ({"outcome": []}, "unhashable type"),
-    ({"metrics": {}}, "without the metric exact_match"),
-    ({"metrics": []}, "has no attribute 'items'"),
-    ({"metrics": METRICS | {"f1": "x"}}, "f1 is 'x'"),
-    ({"metrics": METRICS | {"f1": True}}, "f1 is True"),
-    ({"metrics": METRICS | {"f1": 7.5}}, "f1 is 7.5"),
-    ({"metrics": METRICS | {"f1": float("nan")}}, "NaN is no number"),
-    ({"metrics": METRICS | {"f1": None}}, "without a score"),
-    ({"metrics": METRICS | {"exact_match": None, "f1": None, "cover": None}}, "without a score"),
-    ({"metrics": METRICS | {"rounds": None}}, "rounds is None"),
-    ({"metrics": METRICS | {"actions": -1}}, "actions is -1"),
-    ({"usage": USAGE | {"calls": None}}, "usage.calls is None"),
-    ({"usage": USAGE | {"tokens": 1e999}}, "Infinity is no number"),
-    ({"usage": {"tokens": 7}}, "calls is missing"),
-    ({"usage": USAGE | {"by_purpose": {"answer": {}}}}, "calls is missing"),
-    ({"judge": {"correct": "maybe", "usage": USAGE}}, "judge.correct is 'maybe'"),
-    ({"judge": {"correct": True, "usage": {}}}, "calls is missing"),
-    ({"timing": {"model_seconds": "long"}}, "timing.model_seconds is 'long'"),
-    ({"question_id": 5}, "question_id is no text"),
-    ({"seed": None}, "seed is None"),
-    ({"outcome": "failed", "metrics": {}}, "error is missing"),
+DAMAGE: list[tuple[str, Any, str]] = [
+    ("outcome", "weird", "outcome"),
+    ("outcome", "failed", "error if and only if it failed"),
+    ("metrics", {}, "without a score"),
+    ("metrics", [], "metrics"),
+    ("metrics.f1", "0.5", "metrics.f1"),
+    ("metrics.f1", True, "metrics.f1"),
+    ("metrics.f1", 7.5, "metric f1 is 7.5"),
+    ("metrics.f1", float("nan"), "metrics.f1"),
+    ("metrics.f1", None, "without a score"),
+    ("metrics.actions", -1, "metric actions is -1"),
+    ("usage.calls", None, "usage.calls"),
+    ("usage.calls", -1, "usage.calls is -1"),
+    ("usage.by_purpose", {"answer": {"tokens_in": 1e999}}, "tokens_in"),
+    ("verdict", {"correct": "maybe"}, "verdict.correct"),
+    ("question", {"text": "", "id": 5}, "question.id"),
+    ("seed", None, "seed"),
+]
+STEP_DAMAGE: list[tuple[str, Any, str]] = [
+    ("answer", 5, "answer"),
+    ("answerability", 1.5, "answerability"),
+    ("sources", "p1", "sources"),
+    ("citations", [{"passage_id": "p"}], "citations.0"),
+    ("steps", [3], "steps.0"),
+    ("steps.0.action", "DANCE", "steps.0.action"),
+    ("steps.0.legal", ["DANCE"], "steps.0.legal"),
+    ("steps.0.tokens", "many", "steps.0.tokens"),
+    ("steps.0.belief.gap", -0.1, "gap is not a number from 0 to 1"),
+    ("steps.0.belief.gap", None, "steps.0.belief.gap"),
+    ("steps.0.belief", {"gap": 0.5}, "steps.0.belief"),
+    ("steps.0.search", {"query": "q", "hits": [["p1", "far"]]}, "steps.0.search.hits"),
+    ("steps.0.calls", [{"purpose": "answer"}], "steps.0.calls.0"),
+    ("weather", "fine", "weather"),
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), DAMAGE)
-def test_a_damaged_line_is_never_a_number(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    damaged = json.dumps(record("q2") | change).encode() + b"\n"
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")) + damaged)
+def damage(where: str, value: Any) -> bytes:
+    """The line of an episode with one value replaced."""
+    whole = place = json.loads(episode_line(episode("q2")))
+    *path, last = where.split(".")
+    for part in path:
+        place = place[int(part)] if isinstance(place, list) else place[part]
+    place[last] = value
+    return json.dumps(whole).encode() + b"\n"
+
+
+@pytest.mark.parametrize(("where", "value", "words"), DAMAGE)
+def test_a_damaged_line_is_never_a_number(tmp_path: Path, where: str, value: Any, words: str) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")) + damage(where, value))
     with pytest.raises(RunError, match=r"Line 2 .*episodes\.jsonl .*Delete that line") as caught:
         read_summaries(tmp_path)
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(("where", "value", "words"), STEP_DAMAGE)
+def test_a_damaged_step_is_reported_by_whoever_reads_the_whole_episode(
+    tmp_path: Path, where: str, value: Any, words: str
+) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(damage(where, value))
+    assert len(read_summaries(tmp_path)) == 1
+    with pytest.raises(RunError, match="Delete that line") as caught:
+        list(read_episodes(tmp_path))
+    assert words in caught.value.message
+
+
+def test_an_episode_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")))
+    assert list(read_episodes(tmp_path)) == [episode("q1")]
+    assert list(read_summaries(tmp_path).values()) == [episode("q1").summary()]
 
 
 def test_a_line_nested_beyond_measure_is_no_episode(tmp_path: Path) -> None:
     (tmp_path / "episodes.jsonl").write_bytes(b"[" * 200_000 + b"\n")
     with pytest.raises(RunError, match="Line 1 of"):
         read_summaries(tmp_path)
+
+
+def test_text_that_no_encoding_can_hold_is_written_as_a_question_mark(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1", answer="a\ud800b")))
+    assert [each.answer for each in read_episodes(tmp_path)] == ["a?b"]
 
 
 def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> None:
@@ -223,14 +253,9 @@ def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> No
 def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:
     for name, seconds in (("a", 1.0), ("b", 2.0)):
         (tmp_path / name).mkdir()
-        line = episode_line(episode("q1", timing={"model_seconds": seconds}))
+        line = episode_line(episode("q1", seconds=seconds, usage={"calls": 1, "seconds": seconds}))
         (tmp_path / name / "episodes.jsonl").write_bytes(line)
     assert comparable_lines(tmp_path / "a") == comparable_lines(tmp_path / "b")
-
-
-def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        episode_line(replace(episode("q1"), metrics={"f1": float("nan")}))
 
 
 def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -276,7 +301,7 @@ OTHER = r"another version .*run\.json .*\b9\.9\b"
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 1}, r"format 1\."),
+        ({"format": 2}, r"format 2\."),
         ({"weather": "fine"}, r"it has weather,"),
     ],
 )
@@ -308,7 +333,7 @@ def test_what_another_version_decided_with_is_not_misread() -> None:
 
 
 def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"format": 2}')
+    (tmp_path / "run.json").write_text('{"format": 3}')
     with pytest.raises(RunError, match=r"made: Field required"):
         RunRecord.read(tmp_path)
 

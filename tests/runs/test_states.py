@@ -1,20 +1,13 @@
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from beliefrag.bench.setup import RunSpec
 from beliefrag.cli import bench_run
 from beliefrag.report.calibration_tables import state_counts_table
 from beliefrag.runs.partitions import partition
-from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.states import read_trajectories
 from beliefrag.settings import Settings
 from beliefrag.types import Action
 from tests.support.bench_runs import records, write_dataset, write_script
-from tests.support.planted_states import write_run
 
 
 def survey(tmp_path: Path) -> Path:
@@ -46,7 +39,7 @@ def test_the_query_writers_word_that_nothing_is_missing_is_part_of_the_state(tmp
     for trajectory in trajectories:
         last = trajectory.states[-1]
         assert last.action is Action.STOP
-        assert last.nothing_missing == (Action.RETRIEVE not in last.legal and last.rounds < 3)
+        assert last.nothing_missing == (Action.RETRIEVE not in last.step.legal and last.rounds < 3)
 
 
 def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path: Path) -> None:
@@ -57,7 +50,7 @@ def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path
     _, trajectories = read_trajectories(tmp_path / "run")
     verdicts = {t.question_id: {state.correct("judge") for state in t.states} for t in trajectories}
     assert verdicts == {"north-q0": {True}, "north-q1": {False}}
-    asked = [record["judge"]["usage"]["calls"] for record in records(tmp_path / "run")]
+    asked = [episode.verdict and episode.verdict.usage.calls for episode in records(tmp_path / "run")]
     # All states share one answer.
     assert asked == [1, 1]
 
@@ -69,37 +62,3 @@ def test_an_overview_counts_what_can_be_fitted_on(tmp_path: Path) -> None:
     assert sum(int(row[1]) for row in rows) == 3
     assert sum(int(row[2]) for row in rows) == sum(state.retained > 0 for t in trajectories for state in t.states)
     assert all(row[3] == "-" for row in rows)
-
-
-def step(record: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = record["steps"][1]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda r: step(r)["diagnostics"].update(support=50), "diagnostics.support is 50"),
-        (lambda r: step(r)["diagnostics"].update(support=None), "diagnostics.support is None"),
-        (lambda r: step(r)["diagnostics"].update(support=float("nan")), "NaN is no number"),
-        (lambda r: step(r)["diagnostics"].pop("gap"), "'gap'"),
-        (lambda r: step(r)["belief"].update(sufficiency=-0.1), "belief.sufficiency is -0.1"),
-        (lambda r: step(r)["attempt"].update(f1=7.5), "attempt.f1 is 7.5"),
-        (lambda r: step(r)["attempt"].update(answer=5), "attempt.answer is 5"),
-        (lambda r: step(r)["attempt"].update(tokens=None), "attempt.tokens is None"),
-        (lambda r: step(r).update(action="DANCE"), "'DANCE'"),
-        (lambda r: step(r).update(tokens="many"), "tokens is 'many'"),
-        (lambda r: r.pop("steps"), "steps is missing"),
-        (lambda r: r.update(steps=[3]), "subscriptable"),
-    ],
-)
-def test_a_damaged_state_is_told_with_its_line_and_never_fitted(
-    tmp_path: Path, damage: Callable[[dict[str, Any]], object], words: str
-) -> None:
-    run = write_run(tmp_path, questions=3)
-    lines = records(run)
-    damage(lines[1])
-    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(RunError, match=r"Line 2 .*episodes\.jsonl .*Delete that line") as caught:
-        read_trajectories(run)
-    assert words in caught.value.message

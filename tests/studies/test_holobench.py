@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.studies import StudyContext
 from beliefrag.studies.holobench import HolobenchStudy, RowCounts, highest_recall, recall_per_row
 from tests.support.studied import episode, recording

@@ -9,7 +9,7 @@ import pytest
 
 from beliefrag.methods.intervention import MatchedState
 from beliefrag.policy import Thresholds
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.runs.record import thresholds_of
 from beliefrag.studies import Recording, StudyContext, StudyResult
 from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, Variants, match_states

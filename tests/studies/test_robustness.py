@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.studies import Recording, StudyContext
 from beliefrag.studies.robustness import COUNTERFACTUAL_RUN, ORDINARY_RUN, RobustnessStudy, noise_run
 from beliefrag.studies.robustness_measures import (

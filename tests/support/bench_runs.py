@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from beliefrag.record import Episode
+from beliefrag.runs.run_files import read_lines
 from tests.support.http_server import ChatServer
 
 PLACES = ("Larvik", "Bergen", "Molde", "Hamar", "Narvik", "Skien", "Vardo", "Tromso", "Halden", "Moss")
@@ -77,9 +79,9 @@ def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jso
     return f"scripted:{path}"
 
 
-def records(run: Path) -> list[dict[str, Any]]:
+def records(run: Path) -> list[Episode]:
     """All lines of a run's episodes, in the order of the file."""
-    return [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    return [line.episode() for line in read_lines(run)]
 
 
 def _lines(path: Path, rows: list[Any]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from beliefrag.hub import DownloadError
 from beliefrag.models.weights.download import pull
-from beliefrag.retrieval.dense import EmbeddingModel
+from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 
 
 class WordVectors:

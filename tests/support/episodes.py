@@ -13,13 +13,12 @@ from beliefrag.calibration import load_artifact
 from beliefrag.engine import loop
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.events import Event
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.models.scripted import Scripted
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.types import Budget, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 
@@ -97,8 +96,7 @@ async def play(
     budget: Budget = Budget(),
     pack: int | None = None,
     verifier: str = "structured",
-) -> Result:
+) -> Episode:
     """Runs one episode to its end."""
     harness = Harness(model, retriever, Prompts.load(), build_verifier(verifier), budget, pack=pack)
-    stream: list[Event] = [event async for event in loop.run(Question(question), method or published_method(), harness)]
-    return Result.from_events(stream)
+    return await loop.play(Question(question), method or published_method(), harness)

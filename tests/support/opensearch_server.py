@@ -70,9 +70,6 @@ class Index:
         if kind == "terms":
             (field, values), *_ = inside.items()
             return {n: 1.0 for n, v in self.seen.items() if set(values) & set(_list(v.get(field)))}
-        if kind == "bool":
-            gone = {name for clause in inside["must_not"] for name in self.matches(clause)}
-            return {name: 1.0 for name in self.seen if name not in gone}
         if kind == "match":
             (field, options), *_ = inside.items()
             if set(options) - {"query", "operator"}:
@@ -153,8 +150,8 @@ class OpenSearchServer:
             case ("GET", [""]):
                 version = {"number": "3.1.0"} | ({"distribution": self.distribution} if self.distribution else {})
                 return 200, {"cluster_name": "stand-in", "version": version, "tagline": ""}
-            case ("POST", ["_bulk"]):
-                return self._bulk(_lines(body), options)
+            case ("POST", [name, "_bulk"]):
+                return self._bulk(self._find(name), _lines(body), options)
             case ("POST", ["_msearch"]):
                 return self._multi_search(_lines(body))
             case ("POST", ["_search", "scroll"]):
@@ -163,6 +160,8 @@ class OpenSearchServer:
                 return 200, {"succeeded": True, "num_freed": 1}
             case ("PUT", [name]):
                 return self._create(name, json.loads(body))
+        if path[0] not in self.indices and options.get("ignore_unavailable") == "true":
+            return 200, {}
         index = self._find(path[0])
         match (method, path[1:]):
             case ("GET", []):
@@ -180,8 +179,8 @@ class OpenSearchServer:
             case ("GET", ["_doc", name]):
                 found = self._document(path[0], index, name)
                 return (200 if found["found"] else 404), found
-            case ("PUT" | "POST", ["_doc" | "_create", name]):
-                return self._put(path[0], index, name, json.loads(body), options, create=path[1] == "_create")
+            case ("PUT" | "POST", ["_doc", name]):
+                return self._put(index, name, json.loads(body), options)
         raise Refused(405, "method_not_allowed", f"{method} {target} is not in this stand-in")
 
     def _find(self, name: str) -> Index:
@@ -206,31 +205,29 @@ class OpenSearchServer:
         number, value = index.documents[key]
         return {"_index": name, "_id": key, "found": True, "_seq_no": number, "_primary_term": 1, "_source": value}
 
-    def _put(
-        self, name: str, index: Index, key: str, value: dict[str, Any], options: dict[str, str], *, create: bool
-    ) -> Reply:
+    def _put(self, index: Index, key: str, value: dict[str, Any], options: dict[str, str]) -> Reply:
         held = index.documents.get(key)
-        conflict = Refused(409, "version_conflict_engine_exception", f"[{key}]: version conflict")
-        if (create or options.get("op_type") == "create") and held:
-            raise conflict
         if "if_seq_no" in options and (held is None or held[0] != int(options["if_seq_no"])):
-            raise conflict
+            raise Refused(409, "version_conflict_engine_exception", f"[{key}]: version conflict")
         number = index.put(key, value)
         if options.get("refresh") == "true":
             index.refresh()
         return (200 if held else 201), {"_id": key, "result": "updated", "_seq_no": number, "_primary_term": 1}
 
-    def _bulk(self, lines: list[dict[str, Any]], options: dict[str, str]) -> Reply:
+    def _bulk(self, index: Index, lines: list[dict[str, Any]], options: dict[str, str]) -> Reply:
         items: list[dict[str, Any]] = []
-        touched: set[str] = set()
         rest = iter(lines)
         for action in rest:
             (kind, where), *_ = action.items()
-            index = self._find(where["_index"])
-            touched.add(where["_index"])
             if kind == "delete":
                 found = index.documents.pop(where["_id"], None)
                 items.append({"delete": {"_id": where["_id"], "status": 200 if found else 404}})
+            elif kind == "update":
+                value = next(rest)["doc"]
+                held = index.documents.get(where["_id"])
+                if held:
+                    index.put(where["_id"], held[1] | value)
+                items.append({"update": {"_id": where["_id"], "status": 200 if held else 404}})
             elif kind == "index":
                 try:
                     index.put(where["_id"], next(rest))
@@ -241,8 +238,7 @@ class OpenSearchServer:
             else:
                 raise bad(f"Malformed action/metadata line: {kind}")
         if options.get("refresh") == "true":
-            for name in touched:
-                self.indices[name].refresh()
+            index.refresh()
         return 200, {"took": 1, "errors": any(next(iter(i.values()))["status"] >= 300 for i in items), "items": items}
 
     def _multi_search(self, lines: list[dict[str, Any]]) -> Reply:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -13,9 +12,11 @@ from beliefrag.calibration.collection import StateCollection, read_collection
 from beliefrag.policy import ScoreScale
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts
+from beliefrag.record import QUESTION, Episode, Outcome, Search, Step
 from beliefrag.retrieval import Bm25Index
 from beliefrag.runs.record import DatasetRecord, RunRecord
-from beliefrag.types import Budget, Diagnostics
+from beliefrag.runs.run_files import episode_line
+from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics, Question, Usage
 from tests.support.run_records import make_setups
 
 Chance = Callable[[dict[str, float]], float]
@@ -73,8 +74,8 @@ def write_run(
         "settings": {},
     }
     RunRecord.model_validate(record | changes).write(folder)
-    lines = [json.dumps(_episode(each, draw, chance, rounds, judged)) for each in ids]
-    (folder / "episodes.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = [episode_line(_episode(each, draw, chance, rounds, judged)) for each in ids]
+    (folder / "episodes.jsonl").write_bytes(b"".join(lines))
     return folder
 
 
@@ -83,7 +84,7 @@ def planted(folder: Path, **how: Any) -> StateCollection:
     return read_collection([write_run(folder, **how)])
 
 
-def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int, judged: bool) -> dict[str, Any]:
+def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int, judged: bool) -> Episode:
     steps = []
     right = 0.0
     for place in range(rounds + 1):
@@ -94,45 +95,37 @@ def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int,
         right = float(draw.random() < (chance(x) if place else 0.1))
         belief = dict.fromkeys(("reliability", "conflict", "uncertainty", "gap", "cost"), 0.3)
         belief["sufficiency"] = min(max(0.35 if place == 0 else x["support"] * 0.6 + draw.random() * 0.3, 0.01), 0.99)
-        attempt: dict[str, Any] = {"answer": "it", "tokens": 9, "f1": right, "exact_match": right, "cover": right}
+        scores = dict.fromkeys(("f1", "exact_match", "cover", *(("judge",) if judged else ())), right)
         steps.append(
-            {
-                "step": place,
-                "diagnostics": x,
-                "belief": belief,
-                "legal": ["RETRIEVE", "STOP"],
-                "tokens": 100 * place,
-                "action": "RETRIEVE" if place < rounds else "STOP",
-                "reason": "planted",
-                "attempt": attempt | ({"judge": right} if judged else {}),
-                "query": f"query {place}" if place else None,
-                "query_is_the_question": place == 0,
-                "added": [f"p{number}" for number in range(5 * place, 5 * (place + 1))],
-                "known": [],
-                "refused": [],
-                "evidence": [f"p{number}" for number in range(5 * (place + 1))],
-            }
+            Step(
+                number=place,
+                action=Action.RETRIEVE if place < rounds else Action.STOP,
+                reason="planted",
+                legal=(Action.RETRIEVE, Action.STOP),
+                diagnostics=Diagnostics(**x),
+                belief=Belief(**belief),
+                tokens=100 * place,
+                attempt=Attempt("it", 9, scores),
+                search=Search(
+                    query=f"query {place}" if place else QUESTION,
+                    added=tuple(f"p{number}" for number in range(5 * place, 5 * (place + 1))),
+                ),
+                evidence=tuple(f"p{number}" for number in range(5 * (place + 1))),
+            )
         )
-    return {
-        "method": "survey",
-        "dataset": "made-up",
-        "question_id": question_id,
-        "seed": 0,
-        "outcome": "stopped",
-        "answer": "it",
-        "metrics": {
+    return Episode(
+        method="survey",
+        dataset="made-up",
+        question=Question("", question_id),
+        outcome=Outcome.STOPPED,
+        answer="it",
+        metrics={
             **dict.fromkeys(("exact_match", "f1", "cover"), right),
             **dict.fromkeys(("evidence_recall", "answer_row_recall"), None),
             "judge": right if judged else None,
             "rounds": rounds,
             "actions": len(steps),
         },
-        "usage": {"calls": 1, "tokens": 9, "tokens_in": 8, "tokens_out": 1, "searches": rounds},
-        "judge": None,
-        "reason": "planted",
-        "answerability": None,
-        "sources": [],
-        "steps": steps,
-        "calls": [],
-        "timing": {"model_seconds": 0.0},
-    }
+        usage=Usage(calls=1, tokens_in=8, tokens_out=1, searches=rounds),
+        steps=tuple(steps),
+    )

@@ -17,7 +17,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -132,17 +132,31 @@ class PostgresServer:
         assert self._process is not None
         # Stopped first, so that it starts no further process while the list is read.
         self._process.send_signal(signal.SIGSTOP)
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for process in [*map(int, children), self._process.pid]:
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        children = self._signal_all(signal.SIGKILL)
         self._process.wait()
         # The next server refuses to start while a process of this one still has the shared memory.
         deadline = time.monotonic() + 120
         while any(Path(f"/proc/{each}/cwd").exists() for each in children) and time.monotonic() < deadline:
             time.sleep(0.02)
+
+    def _signal_all(self, number: signal.Signals) -> list[int]:
+        """Sends a signal to every process of the server, and gives the children."""
+        assert self._process is not None
+        listing = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        children = [int(each) for each in listing.read_text().split()]
+        for process in [*children, self._process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        return children
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Lets every request wait for the length of a `with` block, as a network that stalls does."""
+        self._signal_all(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal_all(signal.SIGCONT)
 
     def stop(self) -> None:
         """Ends the server in good order."""

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, replace
 
 from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.policy import Spent, Thresholds, correction_fits, legal_actions
+from beliefrag.record import Step
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.types import Action, Belief, Budget, Diagnostics
+from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics
 from tests.support.run_records import make_setups
 
 STEP = 1_000
@@ -94,27 +95,28 @@ def _states(seen: Sequence[Seen]) -> Iterable[State]:
         action = Action.STOP if last else each.action
         tokens = place * STEP
         spent = Spent(rounds, len(actions), tokens)
-        yield State(
-            step=place,
+        step = Step(
+            number=place,
+            action=action,
+            reason=each.reason,
+            legal=legal_actions(budget, spent, has_evidence=rounds > 0, has_query=rounds > 0),
             diagnostics=replace(
                 _NO_WEIGHT,
                 support=0.5 + math.log(each.answerability / (1 - each.answerability)) / _SLOPE,
                 novelty=each.novelty,
             ),
             belief=Belief(0.5, 0.9, 0.0, 0.5, 0.5, 0.0),
+            tokens=tokens,
+            attempt=None if each.f1 is None else Attempt("it", STEP // 10, {"f1": each.f1}),
+        )
+        yield State(
+            step=step,
             rounds=rounds,
             retained=5 * bool(rounds),
             flagged=each.flagged,
             actions=actions,
-            legal=legal_actions(budget, spent, has_evidence=rounds > 0, has_query=rounds > 0),
             correction_fits=correction_fits(budget, spent),
             nothing_missing=False,
-            tokens=tokens,
-            action=action,
-            reason=each.reason,
-            answer=None if each.f1 is None else "it",
-            answer_tokens=STEP // 10,
-            scores={} if each.f1 is None else {"f1": each.f1},
         )
         rounds += action is Action.RETRIEVE
         actions = (*actions, action)

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beliefrag.runs.episode import EpisodeError, EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeSummary, Failure, Outcome, Step
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.studies.study import Recording
-from beliefrag.types import Action, Belief, Budget, Diagnostics, Usage
+from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics, Question, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 from tests.support.run_records import make_setups
 
@@ -36,24 +36,24 @@ def state(
     **belief: float,
 ) -> State:
     """One visited state; what is not given is ordinary."""
-    return State(
-        step=step,
+    measured = Step(
+        number=step,
+        action=action,
+        reason=branch,
+        legal=(Action.STOP,),
         diagnostics=Diagnostics(**{**_DIAGNOSTICS, "novelty": novelty}),
         belief=Belief(**{**_BELIEF, **belief}),
+        tokens=100,
+        attempt=None if right is None else Attempt("it", 0, {"f1": float(right)}),
+    )
+    return State(
+        step=measured,
         rounds=rounds,
         retained=retained,
         flagged=flagged,
         actions=(),
-        legal=(Action.STOP,),
         correction_fits=False,
         nothing_missing=False,
-        tokens=100,
-        action=action,
-        reason="",
-        answer=None if right is None else "it",
-        answer_tokens=0,
-        scores={} if right is None else {"f1": float(right)},
-        branch=branch,
         answerability=answerability,
         retrieval_value=retrieval_value,
     )
@@ -69,11 +69,13 @@ def episode(
 ) -> EpisodeSummary:
     """One episode with its score and its cost."""
     return EpisodeSummary(
-        key=EpisodeKey(dataset, method, question_id, 0),
-        outcome="failed" if failed else "answered",
+        dataset=dataset,
+        method=method,
+        question=Question("", question_id),
+        outcome=Outcome.FAILED if failed else Outcome.ANSWERED,
         metrics={} if failed else {"f1": f1},
         usage=Usage(calls=1, tokens_in=tokens),
-        error=EpisodeError("ModelError") if failed else None,
+        error=Failure(cause="ModelError") if failed else None,
     )
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beliefrag.events import Decided
 
 from beliefrag.calibration import Guarantee
-from beliefrag.events import Decided
 from beliefrag.policy import Thresholds
 from beliefrag.types import Action, Attempt, Budget, Decision, Observation
 from beliefrag.web.answers import event_record

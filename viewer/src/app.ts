@@ -1,6 +1,6 @@
 // Which page this is: by its address, or an exported file that brings its episode along.
 
-import { get } from "./api.ts";
+import { get, opened } from "./api.ts";
 import { frame, onKey, problem } from "./chrome.ts";
 import { comparePage } from "./compare_page.ts";
 import { h, replace } from "./dom.ts";
@@ -8,13 +8,13 @@ import { episodeView, question } from "./episode.ts";
 import { episodePage } from "./episode_page.ts";
 import { episodesPage } from "./episodes_page.ts";
 import { overviewPage } from "./overview_page.ts";
-import type { About, Episode, Prompts } from "./schema.ts";
+import type { About, EpisodeView, Prompts } from "./schema.ts";
 import { plain } from "./text.ts";
 
 async function start(): Promise<void> {
   const exported = document.getElementById("exported");
   if (exported) {
-    showExported(JSON.parse(exported.textContent ?? "") as { episode: Episode; prompts: Prompts });
+    showExported(JSON.parse(exported.textContent ?? "") as { episode: EpisodeView; prompts: Prompts });
     return;
   }
   const about = await get<About>("/api/about");
@@ -36,7 +36,8 @@ async function start(): Promise<void> {
   }
 }
 
-function showExported({ episode, prompts }: { episode: Episode; prompts: Prompts }): void {
+function showExported({ episode: view, prompts }: { episode: EpisodeView; prompts: Prompts }): void {
+  const episode = opened(view);
   const main = frame("exported episode", []);
   document.title = `${plain(episode.question ?? episode.question_id, 60)} \u2013 ${episode.method_title}`;
   replace(main, h("div", { class: "top" }, question(episode)), episodeView(episode, () => Promise.resolve(prompts)));

@@ -29,15 +29,8 @@ export function answerView(asked: Asked, steps: HTMLElement | null, open: OpenDo
 }
 
 /** Why it searched and stopped, and what would change its mind. */
-export function explanation(answer: Pick<Answer, "reason" | "why" | "would_change">): string {
-  const why = answer.why || withoutNumbers(answer.reason);
-  return answer.would_change ? `${why} What would change it: ${answer.would_change}.` : why;
-}
-
-/** A reason without the numbers that were compared, which the trajectory shows. */
-export function withoutNumbers(reason: string): string {
-  const told = reason.replace(/\s*\([^()]*\d[^()]*\)/g, "").trim();
-  return told ? `${told.charAt(0).toUpperCase()}${told.slice(1)}${/[.!?]$/.test(told) ? "" : "."}` : "";
+export function explanation({ why, would_change }: Pick<Answer, "why" | "would_change">): string {
+  return would_change ? `${why} What would change it: ${would_change}.` : why;
 }
 
 function given(answer: Answer): HTMLElement {

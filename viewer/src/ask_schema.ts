@@ -19,11 +19,10 @@ export interface Answer {
   outcome: "answered" | "stopped" | "abstained";
   answer: string | null;
   answerability: number | null;
-  reason: string;
   /** Why it searched, and why it stopped, in words. */
-  why?: string;
+  why: string;
   /** What would change its mind, in words. */
-  would_change?: string;
+  would_change: string;
   /** Where it declined: words of the question that stand in no passage that was read. */
   missing?: string[];
   citations?: Citation[];

@@ -1,4 +1,4 @@
-// The steps of an episode in words, as they happen.
+// The steps of an episode in words, as they end.
 
 import type { StreamEvent } from "./ask_schema.ts";
 
@@ -11,12 +11,11 @@ export interface StepLine {
 const CALLS: Record<string, string> = {
   verifier: "Reading what was found",
   read: "Reading what was found",
-  reasoned_read: "Reading it again, fact by fact",
   query_writer: "Thinking of what to search for next",
   rewriter: "Thinking of other words to search with",
   answer: "Writing the answer",
 };
-const ACTIONS: Record<string, string> = {
+const ENDS: Record<string, string> = {
   ANSWER: "This is enough for an answer",
   STOP: "Searching further is not worth it",
   ABSTAIN: "The documents do not give an answer to trust",
@@ -25,29 +24,25 @@ const TITLES_SHOWN = 4;
 /** What the model says in place of a query when the passages hold the answer. */
 const NOTHING_MISSING = "SUFFICIENT";
 
-/** What an event adds to the list of steps; null where it adds nothing. */
-export function stepLine(event: StreamEvent): StepLine | null {
-  const { name, data } = event;
-  if (name === "retrieved") return retrieved(data);
-  if (name === "rewritten") {
-    const query = text(data["after"]);
-    if (query === text(data["before"])) return { text: "Keeping the same words", detail: "" };
+/** What a step adds to the list of steps; null for other events. */
+export function stepLine({ name, data }: StreamEvent): StepLine | null {
+  if (name !== "step") return null;
+  const action = text(data["action"]);
+  if (action === "RETRIEVE") return searched(record(data["search"]), record(data["passages"]));
+  if (action === "REWRITE") {
+    const query = text(data["rewritten"]);
     return query === NOTHING_MISSING ? { text: "Nothing more to search for", detail: "" } : { text: "Searching with other words", detail: query };
   }
-  if (name === "pruned") {
-    const dropped = list(data["mutations"]).length;
+  if (action === "VERIFY") {
+    const dropped = list(data["dropped"]).length;
     return { text: dropped ? `Put ${passages(dropped)} aside that did not help` : "Kept everything that was found", detail: "" };
   }
-  if (name === "decided") {
-    const told = ACTIONS[text(record(data["decision"])["action"])];
-    return told ? { text: told, detail: "" } : null;
-  }
-  return null;
+  const told = ENDS[action];
+  return told ? { text: told, detail: "" } : null;
 }
 
-/** What is being waited for after an event; null where the event does not tell. */
-export function waitingFor(event: StreamEvent): string | null {
-  const { name, data } = event;
+/** What is being waited for after an event; null if the event does not say. */
+export function waitingFor({ name, data }: StreamEvent): string | null {
   if (name === "call_started") return CALLS[text(data["purpose"])] ?? "Asking the model";
   if (name === "waiting") {
     const place = Number(data["place"] ?? 0);
@@ -55,21 +50,19 @@ export function waitingFor(event: StreamEvent): string | null {
     if (!place) return "Beginning";
     return `Other questions come first: place ${place} in the queue${wait ? `, about ${wait} s` : ""}`;
   }
-  if (name === "started") return "Beginning";
-  if (name === "decided" && text(record(data["decision"])["action"]) === "RETRIEVE") return "Searching";
-  return null;
+  return name === "started" ? "Searching" : null;
 }
 
-function retrieved(data: Record<string, unknown>): StepLine {
-  if (typeof data["query"] !== "string") return { text: "No further search", detail: "" };
-  const added = new Set(list(data["added"]).map(String));
-  const hits = list(data["hits"]).map(record).filter((hit) => added.has(text(hit["id"])));
-  const named = [...new Set(hits.map((hit) => text(hit["title"]) || text(hit["id"])))];
+function searched(search: Record<string, unknown>, found: Record<string, unknown>): StepLine {
+  if (typeof search["query"] !== "string") return { text: "No further search", detail: "" };
+  const added = list(search["added"]).map(String);
+  const named = [...new Set(added.map((id) => text(record(found[id])["title"]) || id))];
   const more = named.length > TITLES_SHOWN ? ` and ${named.length - TITLES_SHOWN} more` : "";
-  const along = hits.filter((hit) => !["", "search"].includes(text(hit["found_by"]))).length;
+  const ways = record(search["found_by"]);
+  const along = added.filter((id) => !["", "search"].includes(text(record(ways[id])["way"]))).length;
   const names = along ? `, ${along} of them along names` : "";
-  const found = added.size ? `found ${passages(added.size)} in ${named.slice(0, TITLES_SHOWN).join("; ")}${more}${names}` : "found nothing new";
-  return { text: "Searched", detail: `${data["query"]}: ${found}` };
+  const told = added.length ? `found ${passages(added.length)} in ${named.slice(0, TITLES_SHOWN).join("; ")}${more}${names}` : "found nothing new";
+  return { text: "Searched", detail: `${search["query"]}: ${told}` };
 }
 
 function passages(count: number): string {

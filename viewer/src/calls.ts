@@ -53,7 +53,7 @@ function entry(call: Call, place: number, load: LoadPrompts, time: Waterfall): H
       h("span", { class: "muted cost" }, `${call.tokens_in.toLocaleString("en")} in, ${call.tokens_out.toLocaleString("en")} out`),
       h("span", { class: "when" }, drawBar(time.bars[place] ?? null, time.total, call.cached)),
       h("span", { class: "muted took" }, seconds(call.seconds), call.cached && h("span", { class: "tag" }, "cached")),
-      h("span", { class: "reply" }, line(call.reply, 120), call.repairs.length > 0 && h("span", { class: "tag warn" }, "mended")),
+      h("span", { class: "reply" }, line(call.reply, 120), repairsOf(call).length > 0 && h("span", { class: "tag warn" }, "repaired")),
     ),
     h("h4", {}, "Prompt"),
     prompt,
@@ -85,8 +85,22 @@ function verdicts(prompt: readonly Message[], reply: string): Child {
 
 function facts(call: Call): string[] {
   const told = [`tokens counted by ${call.counted_by}`];
-  if (call.seconds !== null) told.push(`took ${seconds(call.seconds)}`);
+  told.push(`took ${seconds(call.seconds)}`);
   if (call.cached) told.push("recorded earlier");
   if (call.retries) told.push(count(call.retries, "retry", "retries"));
-  return [...told, call.repairs.length ? `mended: ${call.repairs.join(", ")}` : "read as it was"];
+  const repairs = repairsOf(call);
+  return [...told, repairs.length ? `repaired: ${repairs.join(", ")}` : "read as it was"];
+}
+
+const REPAIRS: Record<string, string> = {
+  repaired: "replies repaired",
+  asked_again: "replies asked for a second time",
+  unusable: "replies that could not be used, replaced by a cautious reading",
+  clamped: "scores moved into [0, 1]",
+  unknown_ids: "passage ids ignored because no such passage was shown",
+  repeated_queries: "queries that were searched for already, replaced by others",
+};
+
+function repairsOf(call: Call): string[] {
+  return Object.entries(call.repairs).map(([kind, times]) => `${times} ${REPAIRS[kind] ?? kind}`);
 }

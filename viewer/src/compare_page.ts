@@ -1,12 +1,12 @@
 // Two methods on the same question as a difference: what they did alike is folded, and the step where they part is marked.
 
-import { get } from "./api.ts";
+import { get, getEpisode } from "./api.ts";
 import { calls } from "./calls.ts";
 import { charts } from "./charts.ts";
 import { onKey } from "./chrome.ts";
 import { alikeCalls, alikeSteps, parting } from "./difference.ts";
 import { h, replace, type Child } from "./dom.ts";
-import { goldAnswers, question, scores, section, supportKept } from "./episode.ts";
+import { ended, goldAnswers, question, scores, section, spent, supportKept } from "./episode.ts";
 import { promptsOf, rivalLinks } from "./episode_page.ts";
 import { evidence } from "./evidence.ts";
 import { count, percent, seconds, whole } from "./format.ts";
@@ -20,7 +20,7 @@ type Pair = readonly [Episode, Episode];
 const SIDES = ["left-", "right-"] as const;
 
 export async function comparePage(main: HTMLElement, first: number, second: number): Promise<void> {
-  const [left, right, others] = await Promise.all([get<Episode>(`/api/episode/${first}`), get<Episode>(`/api/episode/${second}`), get<Row[]>(`/api/episode/${first}/others`)]);
+  const [left, right, others] = await Promise.all([getEpisode(first), getEpisode(second), get<Row[]>(`/api/episode/${first}/others`)]);
   const pair: Pair = [left, right];
   document.title = `${left.method_title} and ${right.method_title} \u2013 BeliefRAG viewer`;
   const same = left.dataset === right.dataset && left.question_id === right.question_id;
@@ -60,8 +60,8 @@ function endings(pair: Pair, others: readonly Row[]): Child {
         entry("outcome", (episode) => [outcome(episode.outcome), " ", correctness(correctnessOf(episode.metrics)), scores(episode)], (episode) => [episode.outcome, scores(episode)]),
         entry("gold answer", (episode) => episode.gold && goldAnswers(episode), (episode) => episode.gold && [episode.gold.answers, supportKept(episode)]),
         entry("confidence", (episode) => percent(episode.answerability), (episode) => episode.answerability),
-        entry("reason", (episode) => words(episode.error?.message ?? episode.reason, 400), (episode) => episode.error?.message ?? episode.reason),
-        number("tokens", (episode) => episode.usage.tokens),
+        entry("reason", (episode) => words(ended(episode), 400), ended),
+        number("tokens", (episode) => spent(episode)),
         number("calls", (episode) => episode.usage.calls),
         number("searches", (episode) => episode.usage.searches),
         entry("time", (episode) => seconds(episode.seconds), (episode) => episode.seconds)))),

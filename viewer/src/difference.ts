@@ -23,7 +23,7 @@ export function parting(left: Episode, right: Episode, at: number): string {
 }
 
 function did({ action, search, rewritten, dropped, evidence }: Step): string {
-  return JSON.stringify([action, search && [search.query, search.hits.map(([id]) => id)], rewritten, dropped.map(({ id }) => id), evidence]);
+  return JSON.stringify([action, search && [search.query, search.hits.map(([id]) => id)], rewritten, dropped, evidence]);
 }
 
 function prefix(left: readonly string[], right: readonly string[]): number {

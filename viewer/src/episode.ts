@@ -47,7 +47,7 @@ function ending(episode: Episode): HTMLElement {
       episode.waiting !== "" && row("waiting for", h("span", { class: "waiting" }, line(episode.waiting, 100))),
       episode.answerability !== null && row("confidence", percent(episode.answerability)),
       episode.citations.length > 0 && row(episode.answer === null ? "nearest" : "rests on", citations(episode)),
-      episode.reason !== "" && row("reason", words(episode.reason, 800)),
+      ended(episode) !== "" && episode.error === null && row("reason", words(ended(episode), 800)),
       episode.error !== null && row("error", [h("code", {}, line(episode.error.cause, 60)), " ", words(`${episode.error.message} ${episode.error.remedy}`, 800)]),
       row("cost", cost(episode)),
     ),
@@ -60,7 +60,7 @@ function row(heading: string, content: Child): HTMLElement {
 }
 
 function citations(episode: Episode): HTMLElement {
-  return h("ul", { class: "citations" }, episode.citations.map(({ passage_id, start, end, role }) => {
+  return h("ul", { class: "citations" }, episode.citations.map(({ passage_id, span: [start, end], role }) => {
     const passage = episode.passages[passage_id];
     const quote = passage?.text ? [...passage.text].slice(start, end).join("") : null;
     const where = [passage?.title || passage_id, passage?.place].filter(Boolean).join(", ");
@@ -93,16 +93,26 @@ export function scores({ metrics }: Episode): string {
   return ` ${told.join(", ")}`;
 }
 
+/** Why it ended, in words. */
+export function ended(episode: Episode): string {
+  return episode.error?.message ?? episode.steps.at(-1)?.why ?? "";
+}
+
+export function spent({ usage }: Episode): number {
+  return usage.tokens_in + usage.tokens_out;
+}
+
 export function cost({ usage, seconds: took, budget }: Episode): string {
-  const limit = budget["tokens"] ? ` of ${whole(budget["tokens"])}` : "";
+  const limit = budget?.["tokens"] ? ` of ${whole(budget["tokens"])}` : "";
   const retried = usage.retries ? `, ${count(usage.retries, "retry", "retries")}` : "";
-  return `${whole(usage.tokens)}${limit} tokens (${whole(usage.tokens_in)} in, ${whole(usage.tokens_out)} out), ${count(usage.calls, "call")}${retried}, ${count(usage.searches, "search", "searches")}, ${seconds(took)}`;
+  return `${whole(usage.tokens_in + usage.tokens_out)}${limit} tokens (${whole(usage.tokens_in)} in, ${whole(usage.tokens_out)} out), ${count(usage.calls, "call")}${retried}, ${count(usage.searches, "search", "searches")}, ${seconds(took)}`;
 }
 
 function made(episode: Episode): HTMLElement {
   const pairs: [string, string][] = [
     ["method", episode.method_title],
     ["model", episode.model],
+    ["verifier", episode.verifier],
     ...Object.entries(episode.made_with),
     ...(episode.dataset ? [["dataset", episode.dataset] as [string, string], ["question", episode.question_id] as [string, string]] : []),
     ...(episode.licence ? [["licence of its texts", episode.licence] as [string, string]] : []),

@@ -1,6 +1,6 @@
 // The page of one episode: from a run with its neighbours and rivals, from a trace, or while it happens.
 
-import { get } from "./api.ts";
+import { get, getEpisode, opened } from "./api.ts";
 import type { LoadPrompts } from "./calls.ts";
 import { announcer, onKey, problem } from "./chrome.ts";
 import { h, replace, type Child } from "./dom.ts";
@@ -8,7 +8,7 @@ import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
 import { keeping, refresh } from "./refresh.ts";
-import type { About, Episode, Neighbours, Prompts, Row } from "./schema.ts";
+import type { About, Episode, EpisodeView, Neighbours, Prompts, Row } from "./schema.ts";
 import { correctness } from "./signs.ts";
 import { followAnchor } from "./steps.ts";
 import { line, plain } from "./text.ts";
@@ -25,7 +25,7 @@ export async function episodePage(main: HTMLElement, about: About, id: number): 
     ? await Promise.all([get<Neighbours>(`/api/episode/${id}/neighbours${listed()}`), get<Row[]>(`/api/episode/${id}/others`)])
     : [null, []];
   const draw = async (): Promise<void> => {
-    const episode = await get<Episode>(`/api/episode/${id}`);
+    const episode = await getEpisode(id);
     document.title = `${plain(episode.question ?? episode.question_id, 60)} \u2013 ${episode.method_title}`;
     const restore = keeping(main);
     replace(
@@ -85,7 +85,7 @@ function live(main: HTMLElement): Promise<void> {
   const status = h("p", { class: "panel state", role: "status" }, "Connecting to the episode.");
   replace(main, status);
   stream.addEventListener("message", (event) => {
-    const episode = JSON.parse(String(event.data)) as Episode;
+    const episode = opened(JSON.parse(String(event.data)) as EpisodeView);
     document.title = episode.question ? `${plain(episode.question, 60)} \u2013 ${episode.outcome}` : "Waiting \u2013 BeliefRAG viewer";
     const restore = keeping(main);
     replace(

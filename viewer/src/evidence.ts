@@ -43,7 +43,7 @@ export function track(episode: Episode, id: string): Track {
     if (state === "entered") held = true;
     if (state === "dropped") held = false;
     states.push(state);
-    if (told) history.push(`Step ${step.step + 1}: ${told}`);
+    if (told) history.push(`Step ${step.number + 1}: ${told}`);
   }
   return { id, states, history };
 }
@@ -51,7 +51,7 @@ export function track(episode: Episode, id: string): Track {
 function touched(step: Step): string[] {
   const search = step.search;
   const found = search ? [...search.hits.map(([id]) => id), ...search.added, ...search.known, ...search.refused] : [];
-  return [...found, ...step.dropped.map(({ id }) => id)];
+  return [...found, ...(step.dropped ?? [])];
 }
 
 function moved(step: Step, id: string, held: boolean): [State, string] {
@@ -59,12 +59,11 @@ function moved(step: Step, id: string, held: boolean): [State, string] {
   const rank = search ? search.hits.findIndex(([hit]) => hit === id) : -1;
   const score = rank >= 0 ? search?.hits[rank]?.[1] : undefined;
   const where = score === undefined ? "" : ` (rank ${rank + 1}, score ${share(score)})`;
-  if (search?.added.includes(id)) return ["entered", `entered${where}: ${step.reason}`];
+  if (search?.added.includes(id)) return ["entered", `entered${where}: ${step.why}`];
   if (search?.refused.includes(id)) return ["refused", `found${where} and refused: it was dropped earlier`];
   if (search?.known.includes(id)) return ["again", `found again${where}`];
-  const dropped = step.dropped.find((each) => each.id === id);
-  if (dropped) return ["dropped", `dropped: ${dropped.why}`];
-  if (!held && step.evidence?.includes(id)) return ["entered", "came back: nothing better was found"];
+  if (step.dropped?.includes(id)) return ["dropped", `dropped: ${step.why}`];
+  if (!held && step.evidence.includes(id)) return ["entered", "came back: nothing better was found"];
   return [held ? "stays" : "absent", ""];
 }
 
@@ -100,7 +99,7 @@ function head(episodes: readonly Episode[], place: StepPlace): HTMLElement {
   const columns = episodes.map((episode, side) => episode.steps.map((step, column) => h(
     "th",
     { scope: "col", class: several && column === 0 ? "narrow first" : "narrow", title: step.action },
-    h("a", { href: `#${place(side, step.step)}` }, step.step + 1),
+    h("a", { href: `#${place(side, step.number)}` }, step.number + 1),
     h("small", {}, step.action.toLowerCase()),
   )));
   return h(
@@ -155,7 +154,7 @@ function content(episodes: readonly Episode[], id: string, tracks: readonly Trac
   ];
 }
 
-function passageOf(episodes: readonly Episode[], id: string): Passage | undefined {
+function passageOf(episodes: readonly Episode[], id: string): Passage | null | undefined {
   return (episodes.find((episode) => episode.passages[id]?.text) ?? episodes[0])?.passages[id];
 }
 

@@ -1,25 +1,37 @@
-// What the server sends. The names are those of schema.py, listing.py and overview.py in src/beliefrag/web/view.
+// What the server sends: the record of src/beliefrag/record.py, and the names of schema.py, listing.py and run_page.py in
+// src/beliefrag/web/view.
 
-export interface Passage { title: string; text: string | null; source: string; place: string }
+export interface Passage { id: string; title: string; text: string; source: string; place: string }
 /** A part of a passage that the answer rests on, counted in characters of Unicode. */
-export interface Citation { passage_id: string; start: number; end: number; role: string }
+export interface Citation { passage_id: string; span: [number, number]; role: string }
 export interface Shown { passage_id: string; spans: [number, number][] }
 export interface Comparison { name: string; value: number; relation: string; threshold: number; holds: boolean }
 /** How a search came to a passage: by its words, or along a name that the question or another passage has. */
 export interface Way { way: string; passage: string; name: string }
 export interface Search {
   query: string | null;
-  is_question: boolean;
   hits: [string, number][];
   added: string[];
   known: string[];
   refused: string[];
   found_by: Record<string, Way>;
 }
-export interface Step {
-  step: number;
+export interface RecordedCall {
+  purpose: string;
+  reply: string;
+  tokens_in: number;
+  tokens_out: number;
+  counted_by: string;
+  retries: number;
+  repairs: Record<string, number>;
+  seconds: number;
+  at: number;
+  cached: boolean;
+}
+export interface RecordedStep {
+  number: number;
   action: string;
-  branch: string;
+  /** A code; `why` has it in words. */
   reason: string;
   comparisons: Comparison[];
   legal: string[];
@@ -29,69 +41,62 @@ export interface Step {
   retrieval_value: number | null;
   tokens: number;
   flagged: string[];
-  attempt: { answer: string; tokens: number; f1: number | null } | null;
+  attempt: { answer: string; tokens: number; scores: Record<string, number> } | null;
   search: Search | null;
   rewritten: string | null;
-  dropped: { id: string; why: string }[];
-  evidence: string[] | null;
+  dropped: string[] | null;
+  evidence: string[];
   shown: Shown[];
-}
-export interface Call {
-  step: number;
-  purpose: string;
-  reply: string;
-  tokens_in: number;
-  tokens_out: number;
-  counted_by: string;
-  retries: number;
-  repairs: string[];
-  seconds: number | null;
-  at: number | null;
-  cached: boolean | null;
+  calls: RecordedCall[];
 }
 export interface Message { role: string; content: string }
 export interface Prompts { calls: Message[][]; source: string; absent: string }
-export interface Usage {
-  calls: number;
-  tokens: number;
-  tokens_in: number;
-  tokens_out: number;
-  retries: number;
-  wasted_tokens: number;
-  searches: number;
-  by_purpose: Record<string, Usage>;
-}
-export interface Episode {
-  origin: "run" | "trace" | "live";
-  id: number;
-  method: string;
-  method_title: string;
+export interface Usage { calls: number; tokens_in: number; tokens_out: number; retries: number; searches: number }
+export interface RecordedEpisode {
   dataset: string;
-  question_id: string;
-  seed: number | null;
-  model: string;
-  made_with: Record<string, string>;
-  question: string | null;
-  outcome: string;
+  method: string;
+  question: { text: string; id: string };
+  outcome: string | null;
   answer: string | null;
   best_guess: string | null;
-  reason: string;
   error: { cause: string; message: string; remedy: string } | null;
   answerability: number | null;
   metrics: Record<string, number | null>;
   usage: Usage;
-  seconds: number | null;
-  budget: Record<string, number>;
-  thresholds: Record<string, number>;
-  sources: string[];
-  steps: Step[];
-  calls: Call[];
-  passages: Record<string, Passage>;
+  seconds: number;
+  model: string;
+  verifier: string;
+  budget: Record<string, number> | null;
+  made_with: Record<string, string>;
   citations: Citation[];
+  sources: string[];
+  steps: RecordedStep[];
+  calls_before_failure: RecordedCall[];
+}
+export interface EpisodeView {
+  origin: "run" | "trace" | "live";
+  id: number;
+  record: RecordedEpisode;
+  method_title: string;
+  question: string | null;
+  reasons: string[];
+  passages: Record<string, Passage | null>;
+  thresholds: Record<string, number>;
   gold: { answers: string[]; supporting: string[] | null } | null;
   waiting: string;
   notes: string[];
   licence: string;
+}
+/** A step with its reason in words. */
+export interface Step extends RecordedStep { why: string }
+/** A call with the number of its step. */
+export interface Call extends RecordedCall { step: number }
+/** An episode as the pages draw it: its record, and what was sent beside it. */
+export interface Episode extends Omit<RecordedEpisode, "question" | "outcome" | "steps">, Omit<EpisodeView, "record" | "reasons"> {
+  question_id: string;
+  outcome: string;
+  steps: Step[];
+  calls: Call[];
 }
 
 export interface Row {

@@ -25,7 +25,7 @@ export function spansOf(episode: Episode, id: string): Span[] {
   return [
     ...(episode.answer === null ? [] : occurrences(text, episode.answer, "answer")),
     ...(episode.gold?.answers ?? []).slice(0, 20).flatMap((answer) => occurrences(text, answer, "gold-answer")),
-    ...cited.map(({ start, end }): Span => ({ start: unit(text, start), end: unit(text, end), kind: "cited" })),
+    ...cited.map(({ span: [start, end] }): Span => ({ start: unit(text, start), end: unit(text, end), kind: "cited" })),
     ...unshown(episode, id, text),
   ];
 }

@@ -5,6 +5,9 @@ import { count, share, whole } from "./format.ts";
 import type { Comparison, Episode, Search, Step, Way } from "./schema.ts";
 import { line, words } from "./text.ts";
 
+/** What stands for the question in the files of a run. */
+const QUESTION = "[question]";
+
 /** The steps from one on. `side` keeps their anchors apart where two episodes share a page. */
 export function steps(episode: Episode, from = 0, side = ""): HTMLElement {
   if (episode.steps.length === 0) return h("p", { class: "muted" }, "No step was taken.");
@@ -22,24 +25,24 @@ export function followAnchor(): void {
 }
 
 function card(episode: Episode, step: Step, side: string): HTMLElement {
-  const id = anchor(step.step, side);
+  const id = anchor(step.number, side);
   return h(
     "article",
-    { class: "step", id, "aria-label": `Step ${step.step + 1}, ${step.action}` },
+    { class: "step", id, "aria-label": `Step ${step.number + 1}, ${step.action}` },
     h(
       "header",
       {},
-      h("a", { class: "number", href: `#${id}`, title: "link to this step" }, step.step + 1),
+      h("a", { class: "number", href: `#${id}`, title: "link to this step" }, step.number + 1),
       h("h3", { class: `action ${/^[A-Z]+$/.test(step.action) ? step.action.toLowerCase() : ""}` }, line(step.action, 40)),
-      h("code", { class: "branch", title: "the branch of the policy that decided" }, line(step.branch, 60)),
+      h("code", { class: "branch", title: "the rule that decided" }, line(step.reason, 60)),
       h("span", { class: "muted right" }, `${whole(step.tokens)} tokens so far`),
     ),
-    h("p", { class: "reason" }, line(step.reason, 600)),
+    h("p", { class: "reason" }, line(step.why, 600)),
     step.comparisons.length > 0 && h("ul", { class: "comparisons" }, step.comparisons.map(comparison)),
     step.search && search(episode, step.search),
     step.rewritten !== null && h("p", {}, h("span", { class: "label" }, "new query"), words(step.rewritten)),
     isNew(episode, step) && flagged(episode, step),
-    step.dropped.length > 0 && dropped(episode, step),
+    (step.dropped?.length ?? 0) > 0 && dropped(episode, step),
     step.attempt && attempt(step.attempt),
     numbers(step),
   );
@@ -58,10 +61,12 @@ function comparison({ name, value, relation, threshold, holds }: Comparison): HT
 }
 
 function search(episode: Episode, found: Search): Child {
-  if (found.query === null && !found.is_question) return h("p", {}, "No search was made: nothing was missing, or too few tokens were left to write a query.");
-  const query = found.query === null ? h("span", { class: "muted" }, "the question itself") : words(found.query, 400);
+  if (found.query === null) return h("p", {}, "No search was made: nothing was missing, or too few tokens were left to write a query.");
+  const own = found.query === QUESTION || found.query === episode.question;
+  const asked = found.query.replaceAll(QUESTION, episode.question ?? QUESTION);
+  const query = own && episode.question === null ? h("span", { class: "muted" }, "the question itself") : words(asked, 400);
   return [
-    h("p", {}, h("span", { class: "label" }, "query"), query, found.is_question && found.query !== null && h("span", { class: "muted" }, " (the question itself)")),
+    h("p", {}, h("span", { class: "label" }, "query"), query, own && episode.question !== null && h("span", { class: "muted" }, " (the question itself)")),
     found.hits.length === 0
       ? h("p", { class: "muted" }, "Nothing was found.")
       : h(
@@ -107,8 +112,8 @@ function gold(episode: Episode, id: string): Child {
 }
 
 // An observation can hold over several steps: its verdict is told once.
-function isNew(episode: Episode, { step, flagged: now }: Step): boolean {
-  const before = episode.steps.find((each) => each.step === step - 1)?.flagged ?? [];
+function isNew(episode: Episode, { number, flagged: now }: Step): boolean {
+  const before = episode.steps.find((each) => each.number === number - 1)?.flagged ?? [];
   return now.length > 0 && now.join("\n") !== before.join("\n");
 }
 
@@ -121,14 +126,14 @@ function dropped(episode: Episode, step: Step): HTMLElement {
   return h(
     "ul",
     { class: "hits" },
-    step.dropped.map(({ id, why }) =>
-      h("li", {}, h("span", { class: "label" }, "dropped"), line(episode.passages[id]?.title || id, 80), gold(episode, id), h("span", { class: "muted" }, " ", line(why, 200))),
+    (step.dropped ?? []).map((id) =>
+      h("li", {}, h("span", { class: "label" }, "dropped"), line(episode.passages[id]?.title || id, 80), gold(episode, id), h("span", { class: "muted" }, " ", line(step.why, 200))),
     ),
   );
 }
 
-function attempt({ answer, tokens, f1 }: NonNullable<Step["attempt"]>): HTMLElement {
-  const worth = f1 === null ? "" : ` (F1 ${share(f1)})`;
+function attempt({ answer, tokens, scores }: NonNullable<Step["attempt"]>): HTMLElement {
+  const worth = scores["f1"] === undefined ? "" : ` (F1 ${share(scores["f1"])})`;
   const cost = tokens ? `, for ${count(tokens, "more token")}` : "";
   return h("p", {}, h("span", { class: "label" }, "would answer"), line(answer, 200), h("span", { class: "muted" }, `${worth}${cost}`));
 }
@@ -137,7 +142,7 @@ function numbers(step: Step): HTMLElement {
   const shown = step.shown.length ? `; prompts showed chosen sentences of ${count(step.shown.length, "passage")}` : "";
   return h(
     "details",
-    { "data-key": `numbers ${step.step}` },
+    { "data-key": `numbers ${step.number}` },
     h("summary", {}, "measurements, belief and what was legal"),
     step.diagnostics && pairs("measured", step.diagnostics),
     step.belief && pairs("believed", step.belief),

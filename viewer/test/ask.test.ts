@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { explanation, placeOf, withoutNumbers } from "../src/ask_answer.ts";
+import { explanation, placeOf } from "../src/ask_answer.ts";
 import { problemWords, takeEvents } from "../src/ask_api.ts";
 import { readHistory } from "../src/ask_history.ts";
 import { stepLine, waitingFor } from "../src/ask_steps.ts";
@@ -38,29 +38,25 @@ test("a stored history of another form is left out", () => {
   for (const content of [null, "", "{", "{}", "1", '"x"']) assert.deepEqual(readHistory(content), []);
 });
 
-test("steps are told in words", () => {
-  const hits = [{ id: "1", title: "Travel" }, { id: "2", title: "Travel" }, { id: "3", title: "Leave" }];
-  assert.deepEqual(stepLine({ name: "retrieved", data: { query: "limit", hits, added: ["1", "2"] } }), { text: "Searched", detail: "limit: found 2 passages in Travel" });
-  const linked = hits.map((hit, place) => ({ ...hit, found_by: place ? "1 names \u201cLeave\u201d" : "search" }));
-  assert.match(stepLine({ name: "retrieved", data: { query: "limit", hits: linked, added: ["1", "3"] } })?.detail ?? "", /found 2 passages in Travel; Leave, 1 of them along names$/);
-  assert.deepEqual(stepLine({ name: "retrieved", data: { query: null } }), { text: "No further search", detail: "" });
-  assert.deepEqual(stepLine({ name: "rewritten", data: { after: "limit of trips" } }), { text: "Searching with other words", detail: "limit of trips" });
-  assert.deepEqual(stepLine({ name: "rewritten", data: { before: "height", after: "height" } }), { text: "Keeping the same words", detail: "" });
-  assert.deepEqual(stepLine({ name: "rewritten", data: { after: "SUFFICIENT" } }), { text: "Nothing more to search for", detail: "" });
-  assert.equal(stepLine({ name: "pruned", data: { mutations: [{}] } })?.text, "Put 1 passage aside that did not help");
-  assert.equal(stepLine({ name: "call_finished", data: {} }), null);
+test("steps are shown in words", () => {
+  const passages = { 1: { title: "Travel" }, 2: { title: "Travel" }, 3: { title: "Leave" } };
+  const searched = (added: string[], found_by = {}) => stepLine({ name: "step", data: { action: "RETRIEVE", search: { query: "limit", added, found_by }, passages } });
+  assert.deepEqual(searched(["1", "2"]), { text: "Searched", detail: "limit: found 2 passages in Travel" });
+  assert.match(searched(["1", "3"], { 3: { way: "link", passage: "1", name: "Leave" } })?.detail ?? "", /found 2 passages in Travel; Leave, 1 of them along names$/);
+  assert.equal(stepLine({ name: "step", data: { action: "RETRIEVE", search: { query: null } } })?.text, "No further search");
+  assert.deepEqual(stepLine({ name: "step", data: { action: "REWRITE", rewritten: "limit of trips" } }), { text: "Searching with other words", detail: "limit of trips" });
+  assert.equal(stepLine({ name: "step", data: { action: "REWRITE", rewritten: "SUFFICIENT" } })?.text, "Nothing more to search for");
+  assert.equal(stepLine({ name: "step", data: { action: "VERIFY", dropped: ["1"] } })?.text, "Put 1 passage aside that did not help");
+  assert.equal(stepLine({ name: "call_started", data: {} }), null);
   assert.equal(waitingFor({ name: "call_started", data: { purpose: "answer" } }), "Writing the answer");
   assert.equal(waitingFor({ name: "waiting", data: { place: 2, expected_seconds: 30 } }), "Other questions come first: place 2 in the queue, about 30 s");
 });
 
-test("an answer says why it ended so and what would change it, also where a server of earlier days says neither", () => {
-  const reason = "it can be answered (answerability 0.84 is at least 0.50)";
-  assert.equal(explanation({ reason, why: "Searched once. It can be answered.", would_change: "a document that says otherwise" }), "Searched once. It can be answered. What would change it: a document that says otherwise.");
-  assert.equal(explanation({ reason }), "It can be answered.");
+test("an answer says why it ended so and what would change it", () => {
+  assert.equal(explanation({ why: "Searched once. It can be answered.", would_change: "a document that says otherwise" }), "Searched once. It can be answered. What would change it: a document that says otherwise.");
 });
 
-test("reasons, places and problems are told without what only machines read", () => {
-  assert.equal(withoutNumbers("the question can be answered now (answerability 0.84 is at least 0.50)"), "The question can be answered now.");
+test("places and problems are shown without what only machines read", () => {
   assert.equal(placeOf({ id: "1", title: "Travel", excerpt: "", source: "travel.md", place: "page 3" }), "Travel \u00b7 travel.md, page 3");
   assert.equal(placeOf({ id: "1", title: "", excerpt: "", source: "" }), "passage");
   assert.equal(problemWords({ detail: "Busy.", remedy: "Later." }, 429), "Busy. Later.");

@@ -7,8 +7,8 @@ import { correctnessOf } from "../src/signs.ts";
 import type { Episode, Step } from "../src/schema.ts";
 
 const step = (number: number, changes: Partial<Step>): Step => ({
-  step: number, action: "RETRIEVE", branch: "retrieve", reason: "worth it", comparisons: [], legal: [], diagnostics: null, belief: null,
-  answerability: null, retrieval_value: null, tokens: 0, flagged: [], attempt: null, search: null, rewritten: null, dropped: [], evidence: [], shown: [], ...changes,
+  number, action: "RETRIEVE", reason: "retrieve", why: "worth it", comparisons: [], legal: [], diagnostics: null, belief: null,
+  answerability: null, retrieval_value: null, tokens: 0, flagged: [], attempt: null, search: null, rewritten: null, dropped: null, evidence: [], shown: [], calls: [], ...changes,
 });
 const episode = (steps: Step[], changes: Partial<Episode> = {}): Episode => ({ steps, calls: [], thresholds: {}, passages: {}, citations: [], answer: null, gold: null, method_title: "m", ...changes }) as unknown as Episode;
 
@@ -16,9 +16,9 @@ const tracks = (one: Episode) => passageIds([one]).map((id) => track(one, id));
 
 test("a passage enters, stays, is dropped and is refused when it comes again", () => {
   const found = tracks(episode([
-    step(0, { search: { query: "q", is_question: true, hits: [["a", 9.5], ["b", 8]], added: ["a", "b"], known: [], refused: [], found_by: {} } }),
-    step(1, { action: "VERIFY", dropped: [{ id: "b", why: "the verifier flagged it" }] }),
-    step(2, { search: { query: "r", is_question: false, hits: [["b", 7], ["a", 6]], added: [], known: ["a"], refused: ["b"], found_by: {} } }),
+    step(0, { search: { query: "q", hits: [["a", 9.5], ["b", 8]], added: ["a", "b"], known: [], refused: [], found_by: {} } }),
+    step(1, { action: "VERIFY", why: "the verifier flagged it", dropped: ["b"] }),
+    step(2, { search: { query: "r", hits: [["b", 7], ["a", 6]], added: [], known: ["a"], refused: ["b"], found_by: {} } }),
     step(3, { action: "ANSWER" }),
   ]));
   assert.deepEqual(found.map(({ id, states }) => [id, states]), [
@@ -34,8 +34,8 @@ test("a passage enters, stays, is dropped and is refused when it comes again", (
 
 test("a dropped passage that is taken back enters again", () => {
   const [found] = tracks(episode([
-    step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [], found_by: {} }, evidence: ["a"] }),
-    step(1, { action: "VERIFY", dropped: [{ id: "a", why: "flagged" }] }),
+    step(0, { search: { query: "q", hits: [["a", 1]], added: ["a"], known: [], refused: [], found_by: {} }, evidence: ["a"] }),
+    step(1, { action: "VERIFY", dropped: ["a"] }),
     step(2, { action: "ANSWER", evidence: ["a"] }),
   ]));
   assert.deepEqual(found?.states, ["entered", "dropped", "entered"]);
@@ -43,7 +43,7 @@ test("a dropped passage that is taken back enters again", () => {
 });
 
 test("a supporting passage that was never found is shown, last", () => {
-  const found = tracks(episode([step(0, { search: { query: "q", is_question: true, hits: [["a", 1]], added: ["a"], known: [], refused: [], found_by: {} } })], { gold: { answers: ["x"], supporting: ["z"] } }));
+  const found = tracks(episode([step(0, { search: { query: "q", hits: [["a", 1]], added: ["a"], known: [], refused: [], found_by: {} } })], { gold: { answers: ["x"], supporting: ["z"] } }));
   assert.deepEqual(found.map(({ id, states }) => [id, states]), [["a", ["entered"]], ["z", ["absent"]]]);
 });
 

@@ -27,10 +27,8 @@ from beliefrag.answering.packing import (
 )
 from beliefrag.types import Citation, CitationRole, Passage
 
-__all__ = ["MOST_CITATIONS", "Spans", "choose_citations", "find_nearest", "find_uncovered"]
-
 MOST_CITATIONS = 4
-"""More sentences than these are no argument that a person follows."""
+"""A person cannot follow an argument of more sentences."""
 
 Spans = Mapping[str, Sequence[tuple[int, int]]]
 """Which parts of each passage a prompt showed, by the passage's id."""
@@ -46,7 +44,7 @@ _SHORT = 6
 _RARE = 3
 """A word in more sentences than these links nothing."""
 _MOST_SENTENCES = 200
-"""Of more, the best by themselves are compared in pairs: somebody else's passages may be whole books."""
+"""Of more, the best by themselves are compared in pairs: foreign passages may be whole books."""
 _LEAST_GAIN = 0.22
 """How much of the question a further sentence must cover to be cited, where nothing links it to the others."""
 _LINKED_GAIN = 0.04
@@ -69,7 +67,7 @@ class _Sentence:
 def choose_citations(
     question: str, answer: str, passages: Sequence[Passage], *, shown: Spans | None = None
 ) -> tuple[Citation, ...]:
-    """Chooses the sentences that an answer rests on.
+    """Choose the sentences that an answer rests on.
 
     Args:
         question: What was asked.
@@ -93,13 +91,13 @@ def choose_citations(
 
 
 def find_nearest(question: str, passages: Sequence[Passage], *, shown: Spans | None = None) -> tuple[Citation, ...]:
-    """Finds the sentences that come nearest to an answer where none is given, the nearest first."""
+    """Find the sentences that come nearest to an answer where none is given, the nearest first."""
     reading = _Reading(question, "", passages, shown)
     return reading.cite(_choose_nearest(reading), CitationRole.RELATED)
 
 
 def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Finds the words of a question that stand in none of the passages, as the question writes them."""
+    """Find the words of a question that occur in none of the passages, as the question writes them."""
     asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - EMPTY_WORDS]
     words = [word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")]
     lowered = [lower_words(word) for word in asked]
@@ -160,24 +158,24 @@ class _Reading:
         )
 
     def is_named(self, number: int) -> bool:
-        """Says whether the question names what a passage is about."""
+        """Return whether the question names what a passage is about."""
         return bool(self.names[number]) and self.names[number] in self._question
 
     def place_in_question(self, number: int) -> int:
-        """Gives where the question names what a passage is about."""
+        """Return where the question names what a passage is about."""
         return self._question.find(self.names[number])
 
     def cover(self, *sentences: _Sentence) -> float:
-        """Says how much of the question these sentences cover together."""
+        """Return how much of the question these sentences cover together."""
         together: list[float] = [max(values) for values in zip(*(one.covers for one in sentences), strict=True)]
         return sum(weight * value for weight, value in zip(self.importance, together, strict=True))
 
     def names_passage(self, one: _Sentence, number: int) -> bool:
-        """Says whether a sentence of another passage names what this passage is about."""
+        """Return whether a sentence of another passage names what this passage is about."""
         return one.passage != number and bool(self.names[number]) and self.names[number] in one.joined
 
     def link(self, near: _Sentence, far: _Sentence) -> float:
-        """Says how well one sentence leads to another: it names its passage, is named by it, or shares a rare word."""
+        """Return how well one sentence leads to another: by the name of its passage, or a rare word."""
         if near.passage == far.passage:
             return 0.6 if abs(near.place - far.place) < 2 else 0.4
         if self.names_passage(far, near.passage):
@@ -188,7 +186,7 @@ class _Reading:
         return 0.5 if any(len(word) > 3 and self.frequency[word] <= _RARE for word in shared) else 0.0
 
     def cite(self, chosen: Sequence[_Sentence], other: CitationRole) -> tuple[Citation, ...]:
-        """Gives the citations of these sentences; those that do not hold the answer have the other role."""
+        """Return the citations of these sentences; those that do not hold the answer have the other role."""
         cited: list[Citation] = []
         for number, group in self._join_adjacent(chosen):
             passage, first, last = self.passages[number], group[0], group[-1]
@@ -214,7 +212,7 @@ class _Reading:
         return tuple(sorted(cited, key=lambda one: one.role is CitationRole.ANSWER))
 
     def _join_adjacent(self, chosen: Sequence[_Sentence]) -> list[tuple[int, list[int]]]:
-        """Gives the chosen sentences by passage and place, those that stand side by side together."""
+        """Return the chosen sentences by passage and place, those that stand side by side together."""
         groups: list[tuple[int, list[int]]] = []
         for one in chosen:
             for number, places in groups:
@@ -237,7 +235,7 @@ def _is_shown(one: _Sentence, passages: Sequence[Passage], shown: Spans) -> bool
 
 
 def _share_held(wanted: Sequence[str], joined: str, name: str) -> float:
-    """Says how much of an answer a sentence holds: all of it as it is written, or a share of its words."""
+    """Return how much of an answer a sentence holds: all of it as it is written, or a share of its words."""
     if not wanted:
         return 0.0
     phrase = f" {' '.join(wanted)} "
@@ -251,7 +249,7 @@ def _share_held(wanted: Sequence[str], joined: str, name: str) -> float:
 
 
 def _choose_argument(reading: _Reading) -> list[_Sentence]:
-    """Gives the sentence that holds the answer, after those that lead to it."""
+    """Return the sentence that holds the answer, after those that lead to it."""
     holding = [one for one in reading.sentences if one.held >= 0.7 * reading.most_held]
     best: tuple[float, tuple[_Sentence, ...]] = (-1.0, ())
     for end in holding:
@@ -275,7 +273,7 @@ def _choose_argument(reading: _Reading) -> list[_Sentence]:
 
 
 def _find_further(reading: _Reading, chosen: Sequence[_Sentence]) -> _Sentence | None:
-    """Finds a sentence that covers what the chosen ones leave open of the question, if there is one worth citing."""
+    """Find a sentence that covers what the chosen ones leave open of the question, if there is one worth citing."""
     covered = reading.cover(*chosen)
     best, most = None, 0.0
     for one in reading.sentences:
@@ -289,7 +287,7 @@ def _find_further(reading: _Reading, chosen: Sequence[_Sentence]) -> _Sentence |
 
 
 def _choose_compared(reading: _Reading) -> list[_Sentence]:
-    """Gives the sentences about the things that the question names, with where each leads; none for fewer than two."""
+    """Return the sentences about the things that the question names, with where each leads; none for fewer than two."""
     things: dict[str, list[int]] = {}
     for number, name in enumerate(reading.names):
         if reading.is_named(number):
@@ -322,7 +320,7 @@ def _worth_compared(reading: _Reading, one: _Sentence) -> float:
 
 
 def _choose_nearest(reading: _Reading) -> list[_Sentence]:
-    """Gives the sentences that cover most of the question and of the answer, the better first."""
+    """Return the sentences that cover most of the question and of the answer, the better first."""
     chosen: list[_Sentence] = []
     while len(chosen) < _NEAREST:
         left = [one for one in reading.sentences if one not in chosen]

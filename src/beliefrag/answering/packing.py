@@ -19,24 +19,6 @@ from dataclasses import dataclass, replace
 from beliefrag.retrieval.chunk import count_words, find_words, split_sentences
 from beliefrag.types import Passage
 
-__all__ = [
-    "ASKS_NUMBER",
-    "EMPTY_WORDS",
-    "LEAST_WORDS",
-    "PRONOUN",
-    "PackedPassage",
-    "PackingMerits",
-    "ReadSentence",
-    "SentenceReading",
-    "cover_words",
-    "describe_packing",
-    "find_sentences",
-    "lower_words",
-    "name_words",
-    "pack_passages",
-    "read_sentences",
-]
-
 LEAST_WORDS = 20
 """The smallest limit that makes sense: a title and a short sentence."""
 
@@ -109,9 +91,9 @@ class PackedPassage:
         return replace(self.passage, text=_GAP.join(text[start:end] for start, end in self.spans))
 
     def locate_in(self, whole: str) -> PackedPassage:
-        """Gives the same parts in the whole text, where what was packed is a shortened text of some of its sentences.
+        """Return the same parts in the whole text, where what was packed is a shortened text of some of its sentences.
 
-        A part that joins sentences which stand apart in the whole text becomes several.
+        A part that joins sentences which are apart in the whole text becomes several.
         """
         if whole == self.passage.text:
             return self
@@ -155,7 +137,7 @@ def pack_passages(
     scores: Sequence[float] | None = None,
     merits: PackingMerits | None = None,
 ) -> tuple[PackedPassage, ...]:
-    """Chooses what a prompt shows of these passages.
+    """Choose what a prompt shows of these passages.
 
     Args:
         question: What is asked.
@@ -167,9 +149,6 @@ def pack_passages(
 
     Returns:
         The passages of which something is shown. With at least one passage that has words, there is at least one.
-
-    Raises:
-        ValueError: The limit is below `LEAST_WORDS`.
     """
     if limit < LEAST_WORDS:
         raise ValueError(f"packing needs a limit of at least {LEAST_WORDS} words, not {limit}")
@@ -186,12 +165,12 @@ def pack_passages(
 
 
 def describe_packing(retriever: str, limit: int | None) -> str:
-    """Gives the retriever's identity with how its hits are packed: a fit on packed evidence holds for no other."""
+    """Return the retriever's identity with how its hits are packed: a fit on packed evidence holds for no other."""
     return retriever if limit is None else f"{retriever}, packed to {limit} words"
 
 
 def find_sentences(text: str) -> list[tuple[int, int]]:
-    """Gives where the sentences of a text begin and end. A line break ends a sentence; a very long one is cut."""
+    """Return where the sentences of a text begin and end. A line break ends a sentence; a very long one is cut."""
     found: list[tuple[int, int]] = []
     for line in re.finditer(r"[^\n]+", text):
         at = line.start()
@@ -241,7 +220,7 @@ def _relative_scores(scores: Sequence[float] | None, count: int) -> list[float]:
 def _first_words(
     passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]], limit: int
 ) -> tuple[PackedPassage, ...]:
-    """Gives the beginning of the first passage that has words: better than nothing, where not even a sentence fits."""
+    """Return the beginning of the first passage that has words: better than nothing, where not even a sentence fits."""
     for passage, own in zip(passages, spans, strict=True):
         if own:
             room = limit - count_words(passage.title)
@@ -259,7 +238,7 @@ class _Selection:
         self._titles = [count_words(passage.title) for passage in passages]
 
     def cost(self, sentence: ReadSentence) -> int:
-        """Gives the words that this sentence would add: its own, the title of a new passage, and a mark for a gap."""
+        """Return the words that this sentence would add: its own, the title of a new passage, and a mark for a gap."""
         chosen = self._chosen[sentence.passage]
         if not chosen:
             return sentence.words + self._titles[sentence.passage]
@@ -296,7 +275,7 @@ def _join_adjacent(places: Sequence[int], spans: Sequence[tuple[int, int]]) -> I
 
 
 def _choose(selection: _Selection, reading: SentenceReading, weights: Sequence[float], merits: PackingMerits) -> None:
-    """Takes the sentence with the greatest worth for its cost, again and again, until none fits."""
+    """Take the sentence with the greatest worth for its cost, again and again, until none fits."""
     sentences, importance = reading.sentences, reading.importance
     by_place = {(one.passage, one.place): one for one in sentences}
     covered = [0.0] * len(importance)
@@ -340,7 +319,7 @@ def _weigh(covers: Sequence[float], importance: Sequence[float]) -> float:
 def read_sentences(
     question: str, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]]
 ) -> SentenceReading:
-    """Reads all sentences in view of the question."""
+    """Read all sentences in view of the question."""
     asked = [word for word in dict.fromkeys(lower_words(question)) if word not in EMPTY_WORDS]
     asked = asked or list(dict.fromkeys(lower_words(question)))
     titles = [lower_words(passage.title) for passage in passages]
@@ -349,7 +328,7 @@ def read_sentences(
     counts = [0] * len(asked)
     for number, (passage, own) in enumerate(zip(passages, spans, strict=True)):
         title_covers = cover_words(asked, titles[number])
-        # A pronoun in the first two sentences stands for the title, unless that is a way of headings.
+        # A pronoun in the first two sentences refers to the title, unless that is a way of headings.
         explained = 1 if passage.title and _HEADINGS not in passage.title else 0
         for place, (start, end) in enumerate(own):
             text = passage.text[start:end]
@@ -376,18 +355,18 @@ def read_sentences(
 
 
 def lower_words(text: str) -> list[str]:
-    """Gives the words of a text in small letters; a character of a script without spaces is a word."""
+    """Return the words of a text in small letters; a character of a script without spaces is a word."""
     return [found.lower() for found in _WORD.findall(text)]
 
 
 def name_words(title: str) -> str:
-    """Gives a title as it is looked for in other passages, between spaces; empty where it is too short to be found."""
+    """Return a title as it is looked for in other passages, between spaces; empty where it is too short to be found."""
     words = " ".join(lower_words(_PARENTHESES.sub("", title)))
     return f" {words} " if len(words) > 3 else ""
 
 
 def cover_words(asked: Sequence[str], words: Sequence[str]) -> list[float]:
-    """Says how well words cover each asked word: 1 for the word itself, less for one that begins alike."""
+    """Return how well words cover each asked word: 1 for the word itself, less for one that begins alike."""
     whole = set(words)
     beginnings = {word[:_PREFIX] for word in whole if len(word) >= _PREFIX}
     return [

@@ -23,8 +23,8 @@ from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.server_models import use_server_model
+from beliefrag.record import Episode, EpisodeSummary
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.episode import Episode, EpisodeSummary
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries

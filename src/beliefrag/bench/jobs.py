@@ -6,7 +6,7 @@ from collections import deque
 from typing import NamedTuple
 
 from beliefrag.bench.plan import Plan
-from beliefrag.runs.episode import EpisodeKey
+from beliefrag.record import EpisodeKey
 
 __all__ = ["Job", "Jobs"]
 

@@ -15,7 +15,7 @@ from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape
-from beliefrag.runs.episode import Episode, EpisodeError, Step, Verdict
+from beliefrag.record import Episode, Failure, Step, Verdict
 from beliefrag.types import Usage
 from beliefrag.verifiers import build_verifier
 
@@ -52,7 +52,7 @@ class Judge:
         """
         meter = Meter(self._model)
         correct: bool | None = None
-        error: EpisodeError | None = None
+        error: Failure | None = None
         steps = episode.steps
         try:
             right = episode.answer is not None and await self._ask(meter, episode.answer, labelled)
@@ -61,15 +61,16 @@ class Judge:
                 steps = await self._judge_trials(meter, steps, labelled, known)
             correct = right
         except BeliefRAGError as failure:
-            error = EpisodeError(type(failure).__name__, failure.message)
+            error = Failure(cause=type(failure).__name__, message=failure.message)
         used = meter.usage
         cost = Usage(calls=used.calls, tokens_in=used.tokens_in, tokens_out=used.tokens_out, retries=used.retries)
-        return replace(
-            episode,
-            metrics={**episode.metrics, "judge": None if correct is None else float(correct)},
-            verdict=Verdict(correct, cost, error),
-            timing=replace(episode.timing, judge_seconds=round(used.seconds, 4)),
-            steps=steps,
+        return episode.model_copy(
+            update={
+                "metrics": {**episode.metrics, "judge": None if correct is None else float(correct)},
+                "verdict": Verdict(correct=correct, usage=cost, error=error),
+                "judge_seconds": round(used.seconds, 4),
+                "steps": steps,
+            }
         )
 
     async def _judge_trials(
@@ -97,7 +98,7 @@ def _with_verdict(step: Step, verdicts: Mapping[str, float]) -> Step:
     if step.attempt is None:
         return step
     scores = {**step.attempt.scores, "judge": verdicts[step.attempt.answer]}
-    return replace(step, attempt=replace(step.attempt, scores=scores))
+    return step.model_copy(update={"attempt": replace(step.attempt, scores=scores)})
 
 
 def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:

@@ -1,10 +1,6 @@
 """What an episode is worth: answer metrics against gold, and how much of the needed evidence was found.
 
-An abstention scores 0 on every answer metric. A failure has no score at all: the functions here do not take one.
-
-`score_episode` makes the `Episode` of a question from the result of playing it. Passages are named by id there, and a
-search for the question's own words is marked as such: a run's file holds no benchmark text apart from what models
-wrote. Whatever depends on the clock or on the state of the cache is in `Timing` alone.
+An abstention scores 0 on every answer metric. A failure has no score at all.
 """
 
 from __future__ import annotations
@@ -13,27 +9,12 @@ import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from beliefrag import events
 from beliefrag.bench.questions import Gold, LabelledQuestion
-from beliefrag.events import Decided, Retrieved
-from beliefrag.outcome import Abstained, Answered, Failed, Stopped
-from beliefrag.result import Result
-from beliefrag.runs.episode import (
-    CitedSpan,
-    Episode,
-    EpisodeError,
-    EpisodeKey,
-    ModelCall,
-    Search,
-    Step,
-    Timing,
-    TrialAnswer,
-)
+from beliefrag.record import Episode, EpisodeKey, Step
 from beliefrag.runs.record import now
-from beliefrag.types import Attempt, Usage
 
 __all__ = [
     "Scores",
@@ -45,10 +26,9 @@ __all__ = [
     "exact_match",
     "normalise",
     "recall_per_row_read",
-    "retained_at_the_end",
     "rows_read",
+    "score_answer",
     "score_episode",
-    "score_outcome",
     "token_f1",
     "tokens",
 ]
@@ -70,20 +50,14 @@ class Scores:
     """For set-valued questions alone, which in turn have no exact match, F1 and cover."""
 
 
-def score_outcome(outcome: Answered | Stopped | Abstained, gold: Gold, retained: Collection[str]) -> Scores:
-    """Gives the scores of one episode that has ended.
+def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> Scores:
+    """Return the scores of an episode that has ended.
 
     Args:
-        outcome: How it ended.
+        answer: Its answer; None if it abstained.
         gold: What would have been right.
         retained: Ids of the passages retained at the end.
-
-    Raises:
-        TypeError: The episode failed. A failure is listed and tried again, never scored.
     """
-    if not isinstance(outcome, Answered | Stopped | Abstained):
-        raise TypeError(f"an episode that ended as {type(outcome).__name__} has no score")
-    answer = None if isinstance(outcome, Abstained) else outcome.answer
     recall = evidence_recall(retained, gold.supporting)
     if gold.is_set:
         rows = 0.0 if answer is None else answer_row_recall(answer, gold.answers)
@@ -163,19 +137,12 @@ def recall_per_row_read(mean_recall: float, mean_rows_read: float) -> float:
     return 1000 * mean_recall / mean_rows_read
 
 
-def retained_at_the_end(result: Result) -> tuple[str, ...]:
-    """Gives the ids of all passages retained when the last decision was made; the answer may have been shown fewer."""
-    decided = [event for event in result.events if isinstance(event, Decided)]
-    return decided[-1].evidence if decided else ()
-
-
-def rows_read(result: Result, gold: Gold) -> dict[str, float]:
-    """Counts the rows that a question needs, the distinct rows that were read, and the needed ones among them."""
+def rows_read(episode: Episode, gold: Gold) -> dict[str, float]:
+    """Count the rows that a question needs, the distinct rows that were read, and the needed ones among them."""
     needed = set(gold.supporting or ())
     if not (gold.is_set and needed):
         return {}
-    searches = (event for event in result.events if isinstance(event, Retrieved))
-    read = {hit.passage.id for search in searches for hit in search.hits}
+    read = {identifier for step in episode.steps if step.search for identifier, _ in step.search.hits}
     return {
         "rows_needed": float(len(needed)),
         "rows_read": float(len(read)),
@@ -220,135 +187,20 @@ def tokens(text: str) -> list[str]:
     return normalise(text).split()
 
 
-def score_episode(result: Result, labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
-    """Makes the record of an episode from its events, not yet judged. A failed one has no metrics."""
-    outcome = result.outcome
-    steps = tuple(_steps(result, labelled))
-    calls = [event for event in result.events if isinstance(event, events.CallFinished)]
-    metrics: dict[str, float | None] = {}
-    error: EpisodeError | None = None
-    reason = outcome.reason
-    if isinstance(outcome, Answered | Stopped | Abstained):
-        scores = asdict(score_outcome(outcome, labelled.gold, retained_at_the_end(result)))
-        metrics = {**scores, "judge": None, "rounds": outcome.usage.searches, "actions": len(steps)}
-        metrics |= rows_read(result, labelled.gold)
-    if isinstance(outcome, Failed):
-        reason = _hide_question(outcome.error, labelled.question.text)
-        error = EpisodeError(outcome.cause, reason, outcome.remedy)
-    return Episode(
-        key=key,
-        outcome=outcome.name,
-        answer=result.answer,
-        metrics=metrics,
-        usage=_drop_timing(outcome.usage),
-        reason=reason,
-        answerability=outcome.answerability,
-        sources=tuple(passage.id for passage in outcome.sources),
-        citations=tuple(CitedSpan(each.passage_id, *each.span, each.role) for each in outcome.citations),
-        best_guess=result.best_guess,
-        steps=steps,
-        calls=tuple(_make_call(event) for event in calls),
-        error=error,
-        timing=Timing(
-            model_seconds=round(outcome.usage.seconds, 4),
-            finished=now(),
-            seconds=result.events[-1].at,
-            cached_calls=outcome.usage.cached_calls,
-            calls=tuple(round(event.seconds, 4) for event in calls),
-            ends=tuple(round(event.at, 4) for event in calls),
-            cached=tuple(event.cached for event in calls),
-        ),
-    )
+def score_episode(episode: Episode, labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
+    """Return an episode as a run keeps it, not yet judged. A failed one has no metrics."""
+    scored = episode.without_texts().model_copy(update={"dataset": key.dataset, "seed": key.seed, "ended": now()})
+    if not episode.finished:
+        return scored
+    scores = asdict(score_answer(episode.answer, labelled.gold, episode.steps[-1].evidence))
+    metrics = {**scores, "judge": None, "rounds": episode.usage.searches, "actions": len(episode.steps)}
+    metrics |= rows_read(episode, labelled.gold)
+    steps = tuple(_score_attempt(step, labelled.gold) for step in scored.steps)
+    return scored.model_copy(update={"metrics": metrics, "steps": steps})
 
 
-def _steps(result: Result, labelled: LabelledQuestion) -> Iterator[Step]:
-    """Gives one step for each decision, with what the events after it say that it changed."""
-    step: Step | None = None
-    for event in result.events:
-        if isinstance(event, events.Decided):
-            if step is not None:
-                yield step
-            step = _make_step(event, labelled)
-        elif step is None:
-            continue
-        elif isinstance(event, events.Retrieved):
-            step = replace(step, search=_make_search(event, result.question.text), evidence=event.evidence)
-        elif isinstance(event, events.Rewritten):
-            rewritten = _hide_question(event.after, result.question.text)
-            step = replace(step, rewritten=rewritten, evidence=event.evidence)
-        elif isinstance(event, events.Pruned):
-            dropped = tuple(mutation.passage_id for mutation in event.mutations)
-            step = replace(step, dropped=dropped, evidence=event.evidence)
-        elif isinstance(event, events.Finished) and not _is_carried_out(step):
-            # The action that ended the episode, or one that failed before it changed anything.
-            step = replace(step, evidence=tuple(passage.id for passage in event.outcome.sources))
-    if step is not None:
-        yield step
-
-
-def _is_carried_out(step: Step) -> bool:
-    return step.search is not None or step.rewritten is not None or step.dropped is not None
-
-
-def _make_step(event: events.Decided, labelled: LabelledQuestion) -> Step:
-    decision = event.decision
-    return Step(
-        number=event.step,
-        action=decision.action,
-        branch=decision.branch,
-        reason=decision.reason,
-        comparisons=decision.comparisons,
-        legal=decision.legal,
-        diagnostics=event.diagnostics,
-        belief=event.belief,
-        answerability=event.answerability,
-        retrieval_value=event.retrieval_value,
-        tokens=event.tokens,
-        flagged=event.observation.unhelpful if event.observation else (),
-        attempt=_score_trial(event.attempt, labelled) if event.attempt else None,
-        evidence=(),
-    )
-
-
-def _score_trial(attempt: Attempt, labelled: LabelledQuestion) -> TrialAnswer:
-    if labelled.gold.is_set:
-        return TrialAnswer(attempt.answer, attempt.tokens)
-    scores = answer_scores(attempt.answer, labelled.gold)
-    return TrialAnswer(attempt.answer, attempt.tokens, dict(zip(("exact_match", "f1", "cover"), scores, strict=True)))
-
-
-def _make_search(event: events.Retrieved, question: str) -> Search:
-    is_question = event.query == question
-    return Search(
-        query=None if is_question or event.query is None else _hide_question(event.query, question),
-        is_question=is_question,
-        hits=tuple((hit.passage.id, hit.score) for hit in event.hits),
-        added=event.added,
-        known=event.known,
-        refused=event.refused,
-        found_by={hit.passage.id: hit.provenance for hit in event.hits if hit.provenance is not None},
-    )
-
-
-def _make_call(event: events.CallFinished) -> ModelCall:
-    return ModelCall(
-        step=event.step,
-        purpose=event.purpose,
-        reply=event.reply,
-        tokens_in=event.tokens_in,
-        tokens_out=event.tokens_out,
-        counted_by=event.counted_by,
-        retries=event.retries,
-        repairs=dict(event.repairs),
-        least_token=event.least_token,
-    )
-
-
-def _drop_timing(usage: Usage) -> Usage:
-    parts = {purpose: _drop_timing(part) for purpose, part in usage.by_purpose.items()}
-    return replace(usage, seconds=0.0, cached_calls=0, by_purpose=parts)
-
-
-def _hide_question(text: str, question: str) -> str:
-    """Gives a text as a run keeps it: the question is the benchmark's, and a mark stands for it."""
-    return text.replace(question, "[question]").replace(question[:80], "[question]")
+def _score_attempt(step: Step, gold: Gold) -> Step:
+    if step.attempt is None or gold.is_set:
+        return step
+    scores = dict(zip(("exact_match", "f1", "cover"), answer_scores(step.attempt.answer, gold), strict=True))
+    return step.model_copy(update={"attempt": replace(step.attempt, scores=scores)})

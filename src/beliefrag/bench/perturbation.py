@@ -17,14 +17,14 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from beliefrag.bench.datasets.dataset_entry import passage_id
 from beliefrag.bench.metrics import covers, normalise
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion, wrong_ids
+from beliefrag.record import Episode, Injected
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.runs.episode import Episode, Injected
 from beliefrag.runs.record import Injection
 from beliefrag.types import Passage
 
@@ -85,8 +85,8 @@ class Injector:
         if metrics and falsehood is not None:
             metrics |= score_misled(episode.answer, labelled.gold, falsehood.answer)
             metrics["false_read"] = float(len(retriever.false_ids))
-        injected = Injected(tuple(retriever.noise_ids), tuple(retriever.false_ids))
-        return replace(episode, metrics=metrics, injected=injected)
+        injected = Injected(noise=tuple(retriever.noise_ids), counterfactual=tuple(retriever.false_ids))
+        return episode.model_copy(update={"metrics": metrics, "injected": injected})
 
 
 def score_misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:

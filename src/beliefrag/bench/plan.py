@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from beliefrag.bench.setup import Setup
 from beliefrag.methods import typical_cost
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.registry import TypicalCost
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.types import Usage
 
 __all__ = ["JUDGE", "CostEstimate", "Pace", "Plan", "make_plan", "model_pace"]
@@ -91,8 +91,9 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at
                     verdicts += 1
                 else:
                     done += 1
-    failed.sort(key=lambda episode: episode.offset)
-    to_judge.sort(key=lambda episode: (bool(episode.judge_failure), episode.offset))
+    places = {key: place for place, key in enumerate(episodes)}
+    failed.sort(key=lambda episode: places[episode.key])
+    to_judge.sort(key=lambda episode: (bool(episode.judge_failure), places[episode.key]))
     to_play = (*untried, *(episode.key for episode in failed))
     estimate = _estimate(setup, to_play, verdicts, episodes.values(), at_once=at_once)
     return Plan(to_play, tuple(episode.key for episode in to_judge), done, len(failed), estimate)
@@ -135,7 +136,7 @@ def _mean_cost(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
 
 def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
     """Gives the time that the episodes so far took, divided by their estimate; 1 where there are none."""
-    took = sum(episode.seconds for episodes in seen.values() for episode in episodes)
+    took = sum(episode.usage.seconds for episodes in seen.values() for episode in episodes)
     expected = sum(model_pace(model).seconds(_mean_cost(episodes).times(len(episodes))) for episodes in seen.values())
     return took / expected if took and expected else 1.0
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Protocol
 
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.setup import Setup
 from beliefrag.engine import loop
-from beliefrag.events import Event
-from beliefrag.result import Result
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.retrieval.injection import InjectedRetriever
-from beliefrag.runs.episode import Episode, EpisodeKey
 from beliefrag.runs.run_errors import RunError
 
 __all__ = ["EpisodeLost", "InProcessPlayer", "Player"]
@@ -75,10 +72,8 @@ class InProcessPlayer:
         dataset = self._setup.datasets[key.dataset]
         labelled = dataset.questions[key.question_id]
         harness = dataset.harness_for(key.method, labelled)
-        stream = loop.run(labelled.question, dataset.methods[key.method], harness)
-        async with contextlib.aclosing(stream):
-            seen: list[Event] = [event async for event in stream]
-        episode = score_episode(Result.from_events(seen), labelled, key)
+        played = await loop.play(labelled.question, dataset.methods[key.method], harness)
+        episode = score_episode(played, labelled, key)
         if dataset.injector is not None and isinstance(harness.retriever, InjectedRetriever):
             return dataset.injector.add_injected(episode, harness.retriever, labelled)
         return episode

@@ -22,11 +22,11 @@ from beliefrag.bench.setup import RunSpec
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
 from beliefrag.ray_cluster import ClusterNode, RayCluster, join_cluster
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.comparability import Aspect, differences
-from beliefrag.runs.episode import Episode, EpisodeKey
-from beliefrag.runs.episode_format import decode_line, episode_line, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
+from beliefrag.runs.run_files import episode_line
 from beliefrag.settings import Settings
 
 __all__ = ["RayPlayer", "open_ray_player"]
@@ -160,7 +160,7 @@ class RayPlayer:
             self._missing |= played.missing_keys
             for warning in played.warnings:
                 _log.warning("%s", warning)
-            return read_episode(decode_line(played.line))
+            return Episode.model_validate_json(played.line)
         raise EpisodeLost(
             f"{_MOST_DEATHS_OF_EPISODE} workers of Ray died during the episode of {key.method} on {key.question_id} of "
             f"{key.dataset}.",

@@ -18,9 +18,9 @@ from typing import Any
 from beliefrag.bench.player import InProcessPlayer
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.errors import BeliefRAGError
-from beliefrag.runs.episode import EpisodeKey
-from beliefrag.runs.episode_format import decode_line, episode_line, read_episode
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.record import RunRecord
+from beliefrag.runs.run_files import episode_line
 from beliefrag.settings import Settings
 
 __all__ = ["EpisodeWorker", "PlayedEpisode", "WorkerInputs", "WorkerOpened", "WorkerProblem"]
@@ -103,7 +103,7 @@ class EpisodeWorker:
         """
         try:
             setup = await self._open_once()
-            before = read_episode(decode_line(recorded)) if recorded else None
+            before = Episode.model_validate_json(recorded) if recorded else None
             episode = await InProcessPlayer(setup).play(EpisodeKey(*key), before)
         except BeliefRAGError as error:
             return WorkerProblem(socket.gethostname(), error.message, error.remedy)

@@ -10,7 +10,7 @@ from beliefrag.bench.jobs import Jobs
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.player import EpisodeLost, Player
 from beliefrag.errors import TransportError
-from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary, Verdict
+from beliefrag.record import Episode, EpisodeKey, EpisodeSummary, Verdict
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EpisodeLog
 

@@ -333,7 +333,7 @@ def _build_method(
     intervention: Intervention | None,
 ) -> Method:
     # A run's record names the guarantee: the reasons of its episodes stay as they were before there was one.
-    method = engine.build_method(text, scale, names_guarantee=False)
+    method = engine.build_method(text, scale)
     if intervention is None or not needs_calibration(method.name):
         return method
     return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))

@@ -46,7 +46,7 @@ class Examples:
 
     def __init__(self, examples: Iterable[Example]) -> None:
         self.each: tuple[Example, ...] = tuple(
-            sorted(examples, key=lambda e: (e.question, e.state.step, e.state.diagnostics.vector(), e.positive))
+            sorted(examples, key=lambda e: (e.question, e.state.step.number, e.state.diagnostics.vector(), e.positive))
         )
         self.outcomes: Floats = np.array([float(e.positive) for e in self.each])
         self.questions: tuple[str, ...] = tuple(e.question for e in self.each)

@@ -128,7 +128,7 @@ def _points(endings: Sequence[ReplayedEnding | UnrecordedStep], label: Label) ->
         # These questions need more than was recorded. Without them the rest would look better than it is.
         raise CalibrationError(
             f"The run does not show how {len(left):,} of {len(endings):,} questions end: the first one needs "
-            f"{left[0].action} at step {left[0].state.step + 1}, which was not recorded there.",
+            f"{left[0].action} at step {left[0].state.step.number + 1}, which was not recorded there.",
             remedy="Collect states with the thresholds of the guarantee: without these questions it would be biased.",
         )
     ended = [ending for ending in endings if isinstance(ending, ReplayedEnding)]

@@ -33,7 +33,8 @@ class ReplayedEnding:
     @property
     def tokens(self) -> int:
         """What the episode would have cost."""
-        return self.state.tokens + (0 if self.action is Action.ABSTAIN else self.state.answer_tokens)
+        attempt = self.state.step.attempt
+        return self.state.step.tokens + (attempt.tokens if attempt and self.action is not Action.ABSTAIN else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def has_corrections(thresholds: Thresholds) -> bool:
 def _took_decision(state: State, decision: Decision) -> bool:
     if state.action is not decision.action:
         return False
-    return decision.action not in _REASON_MATTERS or state.reason == decision.reason
+    return decision.action not in _REASON_MATTERS or state.step.reason == decision.reason
 
 
 def _read_situation(state: State, answerability: float, retrieval_value: float) -> Situation:
@@ -105,7 +106,7 @@ def _read_situation(state: State, answerability: float, retrieval_value: float) 
         rounds=state.rounds,
         flagged=state.flagged,
         actions=state.actions,
-        legal=state.legal,
+        legal=state.step.legal,
         correction_fits=state.correction_fits,
         nothing_missing=state.nothing_missing,
         retained=state.retained,

@@ -36,7 +36,7 @@ from beliefrag.cli.output import (
 )
 from beliefrag.methods import METHODS
 from beliefrag.ray_cluster import check_place
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.settings import Settings
 
 __all__ = ["carry_out", "is_confirmed", "run"]

@@ -61,7 +61,7 @@ def index(
     from beliefrag import index as make_index
     from beliefrag.errors import SettingsError
     from beliefrag.retrieval import RETRIEVERS, upgrade_index
-    from beliefrag.retrieval.indexing import index_paths_to
+    from beliefrag.retrieval.engines.filling import index_paths_to
     from beliefrag.settings import load_settings
 
     if (out is None) == (to is None):
@@ -81,7 +81,9 @@ def index(
     with show_index_progress() as progress:
         if to is not None:
             if vectors:
-                raise SettingsError("--vectors is for an index in a folder.", remedy="Give hybrid=true with --to.")
+                raise SettingsError(
+                    "--vectors is for an index in a folder.", remedy="Leave --vectors out, or give --out DIR."
+                )
             report = index_paths_to(paths, to, progress=progress, options=options, on=on)
         else:
             assert out is not None

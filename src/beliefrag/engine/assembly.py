@@ -59,34 +59,17 @@ from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
-__all__ = [
-    "Assembly",
-    "Engine",
-    "MethodParts",
-    "assemble",
-    "change_policy",
-    "choose_verifier",
-    "guarantee_from_settings",
-    "open_engine",
-    "open_model",
-    "reopen_passages",
-]
-
 
 def open_model(
     settings: Settings, *, replay: bool = False, preview: bool = False, identity: str | None = None
 ) -> ChatModel:
-    """Opens the model that the settings name, with cache, retries and limit around it.
+    """Open the model that the settings name, with cache, retries and limit around it.
 
     Args:
         settings: Which model, and how it is asked.
         replay: Answer from the cache alone, and ask no model.
         preview: Nothing will be asked. As in a replay, weights that are known by name need not be on this machine.
         identity: What the model of a recorded run called itself. A replay then needs neither weights nor a server.
-
-    Raises:
-        ModelError: The model cannot be used.
-        SettingsError: The address, the script or the cache cannot be used.
     """
     absent = identity if replay else None
     if absent is None and (replay or preview):
@@ -139,7 +122,7 @@ class Engine:
     """By the name of the method or state collector."""
 
     def parts_of(self, text: str) -> MethodParts:
-        """Return what the method brings that `NAME` or `NAME:key=value,...` stands for."""
+        """Return what the method brings that `NAME` or `NAME:key=value,...` names."""
         return self.parts[text.partition(":")[0]]
 
     def build_harness(self, text: str, retriever: Retriever, made_with: Mapping[str, str] | None = None) -> Harness:
@@ -155,22 +138,16 @@ class Engine:
             parts.search.pack,
         )
 
-    def build_method(self, text: str, scale: ScoreScale | None, *, names_guarantee: bool = True) -> Method:
+    def build_method(self, text: str, scale: ScoreScale | None) -> Method:
         """Build a method or state collector, over a retriever whose scores lie on that scale.
 
         Args:
             text: `NAME` or `NAME:key=value,...`; the settings hold further options.
             scale: Where the retriever's scores lie; None where they say nothing about relevance.
-            names_guarantee: Whether the reason of a declined answer names the guarantee.
-
-        Raises:
-            SettingsError: The method or an option is unknown.
-            CalibrationError: The method needs a calibration, and the engine was not opened with one.
         """
         parts = self.parts_of(text)
         calibration = parts.artifact.calibration(scale) if parts.artifact else None
-        guarantee = str(parts.guarantee) if parts.guarantee and names_guarantee else ""
-        inputs = MethodInputs(calibration, parts.thresholds, guarantee)
+        inputs = MethodInputs(calibration, parts.thresholds)
         if text in STATE_COLLECTORS:
             return build_method(text, inputs, score_scale=scale)
         return build_method(METHODS.choose(text, self.settings.methods), inputs)
@@ -181,9 +158,6 @@ class Engine:
         Args:
             settings: They hold the policy; a model, verifier form or calibration in them is ignored.
             further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
-
-        Raises:
-            CalibrationError: There is no such guarantee for this policy.
         """
         parts = {
             name: _apply_policy(name, each, settings, self.prompts.hashes(), further_warnings)
@@ -225,12 +199,6 @@ def open_engine(
         identities: By method, the identity of the retriever that it searches, where that is not the planned one.
         model: A model that is open already, in place of the one that the settings name.
         further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
-
-    Raises:
-        SettingsError: A setting cannot be used.
-        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever, or it does not
-            hold the guarantee that the settings ask for.
-        ModelError: The model cannot be used.
     """
     texts = tuple(methods) or (settings.method,)
     chosen = [METHODS.choose(text, settings.methods) for text in texts if text not in STATE_COLLECTORS]
@@ -265,9 +233,6 @@ def choose_verifier(settings: Settings, text: str) -> str:
 
     A method whose profile reads drafts gets `draft`, or `stated` for a model without token probabilities. Any other
     method gets what the settings say or what suits the model.
-
-    Raises:
-        SettingsError: No verifier form or method is called that.
     """
     form = settings.verifier or default_verifier(settings.model)
     profile = find_profile(text.partition(":")[0])
@@ -284,14 +249,14 @@ class Assembly:
     harness: Harness
     method: Method
     scale: ScoreScale | None = None
-    """Where the retriever's scores lie; None where they have no say about relevance."""
+    """Where the retriever's scores lie; None where they say nothing about relevance."""
     report: IndexReport | None = None
     """What reading the documents came to, where documents were read."""
     closes_retriever: bool = True
     """False for a retriever that the user has given, and closes."""
 
     async def aclose(self) -> None:
-        """Closes the model, and the retriever that was opened here."""
+        """Close the model, and the retriever that was opened here."""
         await self.model.aclose()
         if self.closes_retriever:
             close_retriever(self.harness.retriever)
@@ -308,7 +273,7 @@ class Assembly:
 
     @property
     def promise(self) -> str:
-        """The guarantee in words, with what it depends on here; empty where there is none."""
+        """The guarantee in words, with what it depends on here; empty without one."""
         return self.harness.made_with.get("guarantee", "")
 
 
@@ -321,7 +286,7 @@ def assemble(
     retriever: Retriever | None = None,
     progress: OnProgress | None = None,
 ) -> Assembly:
-    """Opens everything. The cheap things come first, so that a wrong setting is told before documents are read.
+    """Open everything. The cheap things come first so that a wrong setting is reported before documents are read.
 
     Args:
         settings: What to open.
@@ -330,12 +295,6 @@ def assemble(
         index: An index made by `beliefrag index`.
         retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Called while documents are read.
-
-    Raises:
-        SettingsError: A setting cannot be used, or the retriever has not the passages that it needs.
-        CalibrationError: There is no calibration for the model, verifier form, prompts and retriever.
-        CorpusError: The documents or the index cannot be used.
-        ModelError: The model cannot be used.
     """
     source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
     if retriever is not None and source.is_given:
@@ -372,7 +331,7 @@ def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, close
 
 
 def _choose_scale(engine: Engine, retriever: Retriever, corpus: str | None) -> ScoreScale | None:
-    """Gives the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
+    """Return the scale that the calibration was fitted with on this very corpus, or else the retriever's own."""
     artifact = engine.parts_of(engine.settings.method).artifact
     if corpus and artifact and isinstance(retriever, MeasuresScores):
         return artifact.find_scale(corpus) or retriever.score_scale
@@ -391,10 +350,6 @@ def reopen_passages(
         assembly: What was opened.
         docs: The documents; what has changed in them is read again.
         index: The index made by `beliefrag index`.
-
-    Raises:
-        SettingsError: The retriever has not the passages that it needs.
-        CorpusError: The documents or the index cannot be used.
     """
     engine = assembly.engine
     source = PassageSource(docs=docs, index=index)
@@ -403,7 +358,7 @@ def reopen_passages(
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
-    """Gives the same model and documents under another budget, other thresholds or another guarantee.
+    """Return the same model and documents under another budget, other thresholds or another guarantee.
 
     A server of many questions opens everything once and lets single questions differ in what they may spend and in
     when to answer.
@@ -411,10 +366,6 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     Args:
         assembly: What was opened.
         settings: They hold the policy; whatever else they say is passed over.
-
-    Raises:
-        SettingsError: A largest error is asked for, and the method has no calibration.
-        CalibrationError: There is no such guarantee for this policy.
     """
     settings = _decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
@@ -450,7 +401,7 @@ def guarantee_from_settings(
     prompts: Mapping[str, str],
     calibration_warnings: Sequence[str],
 ) -> Guarantee | None:
-    """Gives the guarantee that the settings ask for; None where they ask for none.
+    """Return the guarantee that the settings ask for; None where they ask for none.
 
     Args:
         settings: They hold the policy that it must hold for.
@@ -458,9 +409,6 @@ def guarantee_from_settings(
         thresholds: Those of the settings under the profile of the method.
         prompts: Hash of each prompt in use.
         calibration_warnings: Why the artifact's probabilities may be off here.
-
-    Raises:
-        CalibrationError: There is no such guarantee here.
     """
     if settings.max_error is None:
         return None
@@ -487,7 +435,7 @@ def _guarantee_unavailable(max_error: float, methods: str) -> SettingsError:
 
 
 def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None) -> dict[str, str]:
-    """Collects what shaped the episodes and stands in no other field of a trace."""
+    """Collect what shaped the episodes and is in no other field of the record."""
     made_with: dict[str, str] = {}
     options = METHODS.choose(engine.settings.method, engine.settings.methods).changed_options()
     if options:
@@ -497,7 +445,7 @@ def _collect_made_with(engine: Engine, retriever: Retriever, corpus: str | None)
         made_with["calibration"] = "; ".join([parts.artifact.name, *parts.calibration_warnings])
         if retriever.score_scale is None:
             made_with["relevance"] = (
-                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever have no say about it"
+                f"{NEUTRAL_RELEVANCE:g} for all evidence, because the scores of this retriever say nothing about it"
             )
     if retriever.identity not in (None, Bm25Index.identity):
         made_with["retriever"] = str(retriever.identity)

@@ -15,14 +15,11 @@ from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.engine.assembly import Assembly
-    from beliefrag.events import Event
     from beliefrag.policy import ScoreScale
-    from beliefrag.result import Result
+    from beliefrag.record import Episode, Progress
     from beliefrag.retrieval import Retriever, Skipped
     from beliefrag.settings import Settings
-    from beliefrag.types import Hit, Passage
-
-__all__ = ["BeliefRAG"]
+    from beliefrag.types import Hit, Passage, Question
 
 # What an object needs is imported when the first one is made: a program that only imports the class starts at once.
 # ruff: noqa: PLC0415
@@ -45,8 +42,8 @@ class BeliefRAG:
     Example:
         >>> from beliefrag import BeliefRAG
         >>> with BeliefRAG(docs="handbook/", model="local:qwen2.5-coder-1.5b") as rag:  # doctest: +SKIP
-        ...     result = rag.ask("Who approves travel?")
-        ...     print(result.answer, result.answerability, result.reason)
+        ...     episode = rag.ask("Who approves travel?")
+        ...     print(episode.answer, episode.answerability)
     """
 
     def __init__(
@@ -62,7 +59,15 @@ class BeliefRAG:
         from beliefrag.engine.assembly import assemble
         from beliefrag.models.server_models import use_server_model
         from beliefrag.settings import load_settings
+        from beliefrag.types import Passage
 
+        if passages is not None:
+            passages = tuple(passages)
+            if wrong := next((each for each in passages if not isinstance(each, Passage)), None):
+                raise SettingsError(
+                    f"passages holds a {type(wrong).__name__}, not a Passage.",
+                    remedy="Make each with beliefrag.Passage(id, title, text).",
+                )
         if isinstance(retriever, str):
             given, retriever = {**given, "retriever": retriever}, None
         if settings is not None and given:
@@ -84,44 +89,44 @@ class BeliefRAG:
         """Documents that could not be read, with the reason of each: what no answer rests on."""
         return self._assembly.report.skipped if self._assembly.report else ()
 
-    def ask(self, question: str) -> Result:
-        """Answers a question. A failure is an outcome too: look at `result.outcome` before using `result.answer`."""
+    def ask(self, question: str) -> Episode:
+        """Answer a question. A failure is an outcome too: look at `outcome` before using `answer`."""
         episode = self._worker.submit(self._episode(question))
         try:
             return episode.result()
         finally:
-            # After an interrupt nobody waits for the answer, so nobody should pay for it.
+            # After an interrupt no caller waits for the answer, so none should pay for it.
             episode.cancel()
 
-    async def aask(self, question: str) -> Result:
+    async def aask(self, question: str) -> Episode:
         """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
         return await asyncio.wrap_future(self._worker.submit(self._episode(question)))
 
-    async def stream(self, question: str) -> AsyncGenerator[Event, None]:
-        """Yields the events of an episode as they happen; the last is `Finished`."""
+    async def stream(self, question: str) -> AsyncGenerator[Progress, None]:
+        """Yield the episode as it begins, calls that start, steps that end, and at last the whole episode."""
         here = asyncio.get_running_loop()
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        producer = self._start(question, lambda event: here.call_soon_threadsafe(queue.put_nowait, event))
+        queue: asyncio.Queue[Progress | None] = asyncio.Queue()
+        producer = self._start(question, lambda progress: here.call_soon_threadsafe(queue.put_nowait, progress))
         try:
-            while (event := await queue.get()) is not None:
-                yield event
+            while (progress := await queue.get()) is not None:
+                yield progress
             await asyncio.wrap_future(producer)
         finally:
             producer.cancel()
 
-    def events(self, question: str) -> Generator[Event, None, None]:
+    def events(self, question: str) -> Generator[Progress, None, None]:
         """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
-        queue: SimpleQueue[Event | None] = SimpleQueue()
+        queue: SimpleQueue[Progress | None] = SimpleQueue()
         producer = self._start(question, queue.put)
         try:
-            while (event := queue.get()) is not None:
-                yield event
+            while (progress := queue.get()) is not None:
+                yield progress
             producer.result()
         finally:
             producer.cancel()
 
     def search(self, query: str, k: int = 5) -> list[Hit]:
-        """Gives the passages that one search finds, best first. No model is asked.
+        """Return the passages that one search finds, best first. No model is asked.
 
         With `identity` and `score_scale` it makes this object a retriever itself.
 
@@ -141,7 +146,7 @@ class BeliefRAG:
         return self._assembly.harness.retriever.score_scale
 
     def close(self) -> None:
-        """Closes the model and ends the worker thread. Calling it twice is harmless."""
+        """Close the model and end the worker thread. Calling it twice is harmless."""
         if not self._closed:
             self._closed = True
             self._worker.submit(self._assembly.aclose()).result()
@@ -155,31 +160,40 @@ class BeliefRAG:
     ) -> None:
         self.close()
 
-    def _events(self, question: str) -> AsyncGenerator[Event, None]:
-        from beliefrag.engine import loop
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def _check(self, question: str) -> Question:
         from beliefrag.types import Question
 
         if self._closed:
             raise SettingsError("This BeliefRAG was closed.", remedy="Make a new one.")
         if not question.strip():
             raise SettingsError("The question is empty.", remedy="Ask something.")
-        return loop.run(Question(question), self._assembly.method, self._assembly.harness)
+        return Question(question)
 
-    def _start(self, question: str, put: Callable[[Event | None], object]) -> Future[None]:
-        """Starts an episode on the worker; `put` gets each event, and None at the end."""
+    def _start(self, question: str, put: Callable[[Progress | None], object]) -> Future[None]:
+        """Start an episode on the worker; `put` gets what the loop yields, and None at the end."""
+        from beliefrag.engine import loop
 
         async def produce() -> None:
-            async for event in self._events(question):
-                put(event)
+            stream = loop.run(self._check(question), self._assembly.method, self._assembly.harness)
+            async for progress in stream:
+                put(progress)
 
         producer = self._worker.submit(produce())
         producer.add_done_callback(lambda _: put(None))
         return producer
 
-    async def _episode(self, question: str) -> Result:
-        from beliefrag.result import Result
+    async def _episode(self, question: str) -> Episode:
+        from beliefrag.engine import loop
 
-        return Result.from_events([event async for event in self._events(question)])
+        return await loop.play(self._check(question), self._assembly.method, self._assembly.harness)
 
 
 class _Worker:

@@ -15,13 +15,11 @@ from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.policy.decide import Spent
 from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
 
-__all__ = ["Controller", "Measurement", "Method", "View", "hide_question_id"]
-
 
 def hide_question_id(question: Question) -> Question:
-    """Gives the question as a controller sees it: a benchmark's id can tell the number of hops or the split.
+    """Return the question as a controller sees it: a benchmark's id can tell the number of hops or the split.
 
-    The id that it gets instead is the same everywhere, so that a method can seed its draws by it.
+    The id that it gets instead is the same everywhere so that a method can seed its draws by it.
     """
     if not question.id:
         return question
@@ -73,11 +71,11 @@ class Controller(Protocol):
     """A method at work on one question."""
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Looks at the state. All model calls of the method go through `calls`."""
+        """Look at the state. All model calls of the method go through `calls`."""
         ...
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
-        """Chooses one action out of `view.legal`."""
+        """Choose one action out of `view.legal`."""
         ...
 
 
@@ -90,5 +88,5 @@ class Method(Protocol):
         ...
 
     def begin(self) -> Controller:
-        """Gives a fresh controller for one question."""
+        """Return a fresh controller for one question."""
         ...

@@ -6,8 +6,6 @@ import math
 
 from beliefrag.models.protocol import ChatReply, ChatRequest
 
-__all__ = ["ExpectedCost"]
-
 _TOKENS_PER_CHARACTER = 1 / 3
 """What a prompt is taken to cost before the first reply tells. English has four characters or more to a token."""
 _LEAST_REPLY = 64
@@ -26,13 +24,13 @@ class ExpectedCost:
         self._longest_reply = _LEAST_REPLY
 
     def learn_from(self, request: ChatRequest, reply: ChatReply) -> None:
-        """Takes in what a call has cost."""
+        """Take in what a call has cost."""
         shown = reply.tokens_in / max(1, _count_characters(request))
         self._tokens_per_character = max(shown, self._tokens_per_character or 0.0)
         self._longest_reply = max(self._longest_reply, reply.tokens_out)
 
     def estimate(self, request: ChatRequest) -> int:
-        """Gives the tokens of the prompt and of the reply: the longest that is allowed, where there is a limit."""
+        """Return the tokens of the prompt and of the reply: the longest that is allowed, where there is a limit."""
         rate = _TOKENS_PER_CHARACTER if self._tokens_per_character is None else self._tokens_per_character
         reply = self._longest_reply if request.max_tokens is None else request.max_tokens
         return math.ceil(_count_characters(request) * rate) + reply

@@ -1,7 +1,7 @@
-"""Runs one question with any method, one action at a time, and yields everything that happens as events.
+"""Run one question with any method, one action at a time, and yield each step as it ends.
 
-The loop alone carries out actions and enforces budgets; the evidence workspace alone changes the evidence. A method
-only ever proposes. Whatever goes wrong ends in `Failed`, with what was paid so far.
+Only the loop carries out actions and enforces budgets, and only the evidence workspace changes the evidence; a method
+proposes. An error ends an episode as failed, with what was paid until then.
 """
 
 from __future__ import annotations
@@ -11,26 +11,24 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypedDict
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from beliefrag import events
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
 from beliefrag.answering.packing import PackedPassage
 from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
 from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
+from beliefrag.explanation import describe_reason
 from beliefrag.models.cost import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.outcome import Abstained, Answered, Failed, Outcome, Stopped
-from beliefrag.policy import Evidence, EvidenceChange, Spent, correction_fits, legal_actions, novelty
+from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
+from beliefrag.record import CallStarted, Episode, Failure, ModelCall, Outcome, Progress, Search, ShownPassage, Step
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import Action, Belief, Budget, Decision, Hit, Passage, Question, Usage
+from beliefrag.types import Action, Budget, Decision, Hit, Question
 from beliefrag.verifiers import VerifierForm
-
-__all__ = ["Harness", "run"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,100 +50,139 @@ class Harness:
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
 
 
-async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[events.Event, None]:
-    """Yields the events of one episode as they happen; the last one is `Finished`.
+async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[Progress, None]:
+    """Yield the episode as it begins, calls that start and steps that end, and at last the episode as it ended.
 
     Closing the iterator cancels the episode, and with it the model call that it is waiting for.
     """
-    queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
-    task = asyncio.create_task(_Episode(question, method, harness, queue.put_nowait).play())
+    queue: asyncio.Queue[Progress | None] = asyncio.Queue()
+    task = asyncio.create_task(_Player(question, method, harness, queue.put_nowait).play())
     task.add_done_callback(lambda _: queue.put_nowait(None))
     try:
-        while (event := await queue.get()) is not None:
-            yield event
+        while (progress := await queue.get()) is not None:
+            yield progress
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
 
-class _Stamp(TypedDict):
-    step: int
-    at: float
+async def play(question: Question, method: Method, harness: Harness) -> Episode:
+    """Run an episode to its end."""
+    return await _Player(question, method, harness, lambda _: None).play()
 
 
-class _Clock:
-    """Where an episode stands: its step, and how long ago it began."""
+class _CallLog:
+    """Turns model calls into records.
 
-    def __init__(self) -> None:
-        self.step = 0
+    It knows nothing else of the episode. A controller is given the model calls, which hold this, and the rest of an
+    episode leads to the retriever, which in a benchmark may have to know the gold answers.
+    """
+
+    def __init__(self, emit: Callable[[Progress], None]) -> None:
         self._began = time.perf_counter()
+        self._emit = emit
+        self.calls: list[ModelCall] = []
+        self.shown: tuple[ShownPassage, ...] = ()
 
-    def stamp(self) -> _Stamp:
-        return _Stamp(step=self.step, at=round(time.perf_counter() - self._began, 4))
+    @property
+    def seconds(self) -> float:
+        """The time since the episode began."""
+        return round(time.perf_counter() - self._began, 4)
+
+    def take_calls(self) -> tuple[ModelCall, ...]:
+        """Return the calls since this was last asked."""
+        calls, self.calls = tuple(self.calls), []
+        return calls
+
+    def recorder(self) -> CallRecorder:
+        """Return the functions that model calls are reported to."""
+        return CallRecorder(self._record_start, self._record_reply, self._record_packing)
+
+    def _record_start(self, purpose: str) -> None:
+        self._emit(CallStarted(purpose=purpose))
+
+    def _record_reply(self, request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
+        messages = tuple({"role": message.role, "content": message.content} for message in request.messages)
+        self.calls.append(
+            ModelCall(
+                purpose=request.purpose,
+                reply=reply.text,
+                tokens_in=reply.tokens_in,
+                tokens_out=reply.tokens_out,
+                counted_by=reply.counted_by,
+                retries=reply.retries,
+                repairs=repairs,
+                least_token=reply.least_token,
+                messages=messages,
+                seconds=round(reply.seconds, 4),
+                at=self.seconds,
+                cached=reply.cached,
+            )
+        )
+
+    def _record_packing(self, passages: Sequence[PackedPassage]) -> None:
+        self.shown = tuple(ShownPassage(passage_id=each.passage.id, spans=each.spans) for each in passages)
 
 
-class _OutcomeFields(TypedDict):
-    reason: str
-    answerability: float | None
-    belief: Belief | None
-    sources: tuple[Passage, ...]
-    usage: Usage
-
-
-class _Episode:
-    def __init__(
-        self, question: Question, method: Method, harness: Harness, emit: Callable[[events.Event], None]
-    ) -> None:
+class _Player:
+    def __init__(self, question: Question, method: Method, harness: Harness, emit: Callable[[Progress], None]) -> None:
         self._question = question
         self._visible_question = hide_question_id(question)
         self._method = method
         self._harness = harness
         self._emit = emit
-        self._clock = _Clock()
+        self._log = _CallLog(emit)
         self._meter = Meter(harness.model)
         self._evidence = Evidence()
         self._calls = ModelCalls(
             self._meter,
             harness.prompts,
             harness.verifier,
-            _build_recorder(self._clock, emit),
+            self._log.recorder(),
             harness.budget.tokens,
             packing=None if harness.pack is None else _build_packing(harness.pack, self._evidence),
         )
         self._queries: list[str] = []
         self._rewritten: str | None = None
         self._query_is_final = False
-        """Whether the latest REWRITE saw the evidence, so that the next search takes its query as it stands."""
+        """Whether the latest REWRITE saw the evidence so that the next search takes its query as it is."""
         self._novelty = 1.0
         self._nothing_missing = False
         self._decisions: list[Decision] = []
+        self._steps: list[Step] = []
         self._latest = Measurement()
+        self._pending: Step | None = None
+        """The step whose action is being carried out."""
 
-    async def play(self) -> None:
-        self._emit(
-            events.Started(
-                **self._clock.stamp(),
-                question=self._question,
-                method=self._method.name,
-                model=self._harness.model.identity,
-                budget=self._harness.budget,
-                prompts=self._harness.prompts.hashes(),
-                verifier=self._harness.verifier.name,
-                made_with=self._harness.made_with,
-            )
+    async def play(self) -> Episode:
+        thresholds = getattr(self._method, "thresholds", None)
+        episode = Episode(
+            method=self._method.name,
+            question=self._question,
+            model=self._harness.model.identity,
+            budget=self._harness.budget,
+            thresholds=asdict(thresholds) if isinstance(thresholds, Thresholds) else {},
+            prompts=self._harness.prompts.hashes(),
+            verifier=self._harness.verifier.name,
+            made_with=self._harness.made_with,
         )
+        self._emit(episode)
         try:
-            outcome = await self._run_steps()
+            ending = await self._run_steps()
         except BeliefRAGError as error:
             _log.debug("An episode failed.", exc_info=True)
-            outcome = self._build_failure(type(error).__name__, error.message, error.remedy)
+            ending = self._fail(type(error).__name__, error.message, error.remedy)
         except Exception as error:
-            _log.debug("An episode broke off.", exc_info=True)
-            outcome = self._build_failure(type(error).__name__, *explain_mistake(error))
-        self._emit(events.Finished(**self._clock.stamp(), outcome=outcome))
+            _log.debug("An episode failed with an unexpected error.", exc_info=True)
+            ending = self._fail(type(error).__name__, *explain_mistake(error))
+        ending |= {"steps": tuple(self._steps), "usage": self._meter.usage, "seconds": self._log.seconds}
+        episode = episode.model_copy(update=ending)
+        self._emit(episode)
+        return episode
 
-    async def _run_steps(self) -> Outcome:
+    async def _run_steps(self) -> dict[str, Any]:
+        """Take steps until one ends the episode, and return how it ended."""
         controller = self._method.begin()
         while True:
             try:
@@ -153,79 +190,87 @@ class _Episode:
             except TokensSpent:
                 # What was not asked is not known; without tokens only an end is legal, which needs no measurement.
                 self._latest = Measurement()
-            measurement = self._latest
             # Measuring may have spent tokens, so what is legal is worked out again before the decision.
             view = self._build_view()
-            decision = controller.decide(view, measurement)
+            decision = controller.decide(view, self._latest)
             if decision.action not in view.legal:
                 raise BeliefRAGError(
                     f"The method {self._method.name} chose {decision.action}, which is not legal here.",
                     remedy="This is a fault of the method: it must choose from view.legal.",
                 )
-            self._record_decision(decision, measurement)
+            self._begin_step(decision)
+            ending: dict[str, Any] | None = None
             match decision.action:
                 case Action.RETRIEVE:
-                    await self._retrieve(decision)
+                    changes = await self._retrieve(decision)
                 case Action.REWRITE:
-                    await self._rewrite(decision)
+                    changes = {"rewritten": await self._rewrite(decision)}
                 case Action.VERIFY:
-                    self._prune(decision, measurement)
+                    changes = {"dropped": self._prune(decision)}
                 case _:
-                    return await self._finish(decision, view)
-            self._clock.step += 1
+                    changes, ending = {}, await self._finish(decision, view)
+            self._end_step(**changes)
+            if ending is not None:
+                return ending
 
-    def _record_decision(self, decision: Decision, measurement: Measurement) -> None:
+    def _begin_step(self, decision: Decision) -> None:
         self._decisions.append(decision)
-        self._emit(
-            events.Decided(
-                **self._clock.stamp(),
-                decision=decision,
-                observation=measurement.observation,
-                diagnostics=measurement.diagnostics,
-                belief=measurement.belief,
-                answerability=measurement.answerability,
-                retrieval_value=measurement.retrieval_value,
-                evidence=self._evidence.ids,
-                tokens=self._meter.usage.tokens,
-                attempt=measurement.attempt,
-            )
+        latest = self._latest
+        self._pending = Step(
+            number=len(self._steps),
+            action=decision.action,
+            reason=decision.reason,
+            comparisons=decision.comparisons,
+            legal=decision.legal,
+            diagnostics=latest.diagnostics,
+            belief=latest.belief,
+            answerability=latest.answerability,
+            retrieval_value=latest.retrieval_value,
+            tokens=self._meter.usage.tokens,
+            flagged=latest.observation.unhelpful if latest.observation else (),
+            attempt=latest.attempt,
+            at=self._log.seconds,
         )
 
-    async def _retrieve(self, decision: Decision) -> None:
+    def _end_step(self, **changes: Any) -> None:
+        assert self._pending is not None
+        ended = {"evidence": self._evidence.ids, "shown": self._log.shown, "calls": self._log.take_calls()}
+        step = self._pending.model_copy(update=changes | ended)
+        self._pending = None
+        self._steps.append(step)
+        self._emit(step)
+
+    async def _retrieve(self, decision: Decision) -> dict[str, Any]:
         query = decision.query or await self._choose_query()
         self._query_is_final = False
         hits: tuple[Hit, ...] = ()
         candidates: tuple[float, ...] = ()
         change = EvidenceChange()
-        logged = len(self._evidence.log)
         if query is None:
             self._nothing_missing = not self._calls.tokens_are_spent
         else:
             hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
             if decision.cut:
                 candidates = tuple(hit.score for hit in hits)
-                # What no answer prompt could show is not retained: it would count as evidence that nobody read.
+                # What no answer prompt could show is not retained: it would count as evidence that was never read.
                 hits = hits[: max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))]
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
-            change = self._evidence.add(hits, step=self._clock.step, reason=decision.reason)
+            change = self._evidence.add(hits, step=len(self._steps), reason=decision.reason)
             repeated = len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
-        self._emit(
-            events.Retrieved(
-                **self._clock.stamp(),
-                query=query,
-                hits=hits,
-                candidates=candidates,
-                added=tuple(passage.id for passage in change.added),
-                known=change.known,
-                refused=change.refused,
-                novelty=self._novelty,
-                mutations=self._evidence.log[logged:],
-                evidence=self._evidence.ids,
-            )
+        search = Search(
+            query=query,
+            hits=tuple((hit.passage.id, hit.score) for hit in hits),
+            found_by={hit.passage.id: hit.provenance for hit in hits if hit.provenance is not None},
+            candidates=candidates,
+            added=tuple(passage.id for passage in change.added),
+            known=change.known,
+            refused=change.refused,
+            novelty=self._novelty,
         )
+        return {"search": search, "passages": {hit.passage.id: hit.passage for hit in hits}}
 
     async def _choose_query(self) -> str | None:
         """The first query is the question itself; later ones are written in view of the evidence."""
@@ -233,12 +278,12 @@ class _Episode:
             return self._question.text
         if self._query_is_final:
             return self._rewritten
-        # With nothing retained there is no evidence to be aware of: the rewritten query is all there is.
+        # Without retained passages no evidence can be shown: the rewritten query is all there is.
         if self._rewritten is not None and not len(self._evidence):
             return self._rewritten
         window = self._evidence.window(self._harness.budget.answer_passages)
         try:
-            # A rewritten query is no search that was made: named as one, the writer would keep away from it.
+            # A rewritten query is not a search that was made: named as one, the writer would keep away from it.
             return await self._calls.write_query(self._question, window, self._queries, instead=self._rewritten)
         except TokensSpent:
             return self._rewritten
@@ -255,25 +300,18 @@ class _Episode:
         self._meter.count_search()
         return tuple(hits[:depth])
 
-    async def _rewrite(self, decision: Decision) -> None:
+    async def _rewrite(self, decision: Decision) -> str:
         before = self._rewritten or self._queries[-1]
         earlier = self._decisions[-2] if len(self._decisions) > 1 else decision
         # In a correction the query failed for what started the correction, not for being the next link of the chain.
-        reason = earlier.reason if earlier.action is Action.VERIFY else decision.reason
+        failed = earlier if earlier.action is Action.VERIFY else decision
+        reason = describe_reason(failed.reason, failed.comparisons)
         after: str | None = before
         # A query that was not asked for leaves none to search for but one that an earlier REWRITE paid for.
         with contextlib.suppress(TokensSpent):
             after = self._rewritten = await self._write_other_query(decision, before, reason)
             self._query_is_final = decision.reads_evidence
-        self._emit(
-            events.Rewritten(
-                **self._clock.stamp(),
-                before=before,
-                after=SUFFICIENT if after is None else after,
-                reason=reason,
-                evidence=self._evidence.ids,
-            )
-        )
+        return SUFFICIENT if after is None else after
 
     async def _write_other_query(self, decision: Decision, before: str, reason: str) -> str | None:
         if not decision.reads_evidence:
@@ -281,32 +319,45 @@ class _Episode:
         window = self._evidence.window(self._harness.budget.answer_passages)
         return await self._calls.correct_query(self._question, window, self._queries, reason)
 
-    def _prune(self, decision: Decision, measurement: Measurement) -> None:
+    def _prune(self, decision: Decision) -> tuple[str, ...]:
         flagged = decision.drop
         if flagged is None:
-            flagged = measurement.observation.unhelpful if measurement.observation else ()
-        logged = len(self._evidence.log)
-        self._evidence.drop(flagged, step=self._clock.step, reason=decision.reason)
-        self._emit(
-            events.Pruned(**self._clock.stamp(), mutations=self._evidence.log[logged:], evidence=self._evidence.ids)
-        )
+            flagged = self._latest.observation.unhelpful if self._latest.observation else ()
+        return self._evidence.drop(flagged, step=len(self._steps), reason=decision.reason)
 
-    async def _finish(self, decision: Decision, view: View) -> Outcome:
-        compared = "; ".join(str(comparison) for comparison in decision.comparisons)
-        reason = f"{decision.reason} ({compared})" if compared else decision.reason
-        sources, shown = view.answer_window, self._shown_spans()
+    async def _finish(self, decision: Decision, view: View) -> dict[str, Any]:
+        """Give the answer, or decline, and return how the episode ended."""
+        sources, shown, asked = view.answer_window, self._shown_spans(), self._question.text
+        ending: dict[str, Any] = {
+            "answerability": self._latest.answerability,
+            "sources": tuple(passage.id for passage in sources),
+        }
         if decision.action is Action.ABSTAIN:
-            return self._decline(await self._find_guess(view), reason, sources, shown)
+            guess = await self._find_guess(view)
+            nearest = choose_citations(asked, guess, sources, shown=shown) if guess else ()
+            nearest = nearest or find_nearest(asked, sources, shown=shown)
+            return ending | {"outcome": Outcome.ABSTAINED, "best_guess": guess, "citations": nearest}
         attempt = self._latest.attempt
         answer = decision.answer or (attempt.answer if attempt and not attempt.tokens else None)
         if answer is None:
             answer = await self._calls.answer(self._question, sources if decision.shown is None else decision.shown)
-        citations = choose_citations(self._question.text, answer, sources, shown=shown)
-        kind = Answered if decision.action is Action.ANSWER else Stopped
-        return kind(answer=answer, citations=citations, **self._outcome_fields(reason, sources))
+        citations = choose_citations(asked, answer, sources, shown=shown)
+        outcome = Outcome.ANSWERED if decision.action is Action.ANSWER else Outcome.STOPPED
+        return ending | {"outcome": outcome, "answer": answer, "citations": citations}
+
+    def _fail(self, cause: str, message: str, remedy: str) -> dict[str, Any]:
+        """Return the end of an episode that failed. It has no probability; what was believed is in its steps."""
+        if self._pending is not None:
+            self._end_step()
+        return {
+            "outcome": Outcome.FAILED,
+            "error": Failure(cause=cause, message=message, remedy=remedy),
+            "sources": self._evidence.ids,
+            "calls_before_failure": self._log.take_calls(),
+        }
 
     async def _find_guess(self, view: View) -> str | None:
-        """Gives what the answer would be where a method declines: its draft, or else what the answer prompt says."""
+        """Return what the answer would be when a method declines: its draft, or what the answer prompt gives."""
         if self._latest.attempt:
             return self._latest.attempt.answer
         if not self._harness.guesses or not view.answer_window:
@@ -314,34 +365,13 @@ class _Episode:
         try:
             return await self._calls.answer(self._question, view.answer_window, is_final=False)
         except BeliefRAGError:
-            # The decision to decline stands, with or without a guess.
-            _log.debug("There is no best guess.", exc_info=True)
+            # The decision to decline holds, with or without a guess.
+            _log.debug("No best guess.", exc_info=True)
             return None
-
-    def _decline(self, guess: str | None, reason: str, sources: tuple[Passage, ...], shown: Spans | None) -> Abstained:
-        asked = self._question.text
-        nearest = choose_citations(asked, guess, sources, shown=shown) if guess else ()
-        nearest = nearest or find_nearest(asked, sources, shown=shown)
-        return Abstained(best_guess=guess, nearest=nearest, **self._outcome_fields(reason, sources))
 
     def _shown_spans(self) -> Spans | None:
         packed = self._calls.packed
         return None if packed is None else {each.passage.id: each.spans for each in packed}
-
-    def _build_failure(self, cause: str, error: str, remedy: str) -> Failed:
-        ending = self._outcome_fields(error, self._evidence.passages)
-        # What was believed on the way to a failure is in the trace; the failure itself has no probability.
-        ending["answerability"] = None
-        return Failed(cause=cause, error=error, remedy=remedy, **ending)
-
-    def _outcome_fields(self, reason: str, sources: tuple[Passage, ...]) -> _OutcomeFields:
-        return _OutcomeFields(
-            reason=reason,
-            answerability=self._latest.answerability,
-            belief=self._latest.belief,
-            sources=sources,
-            usage=self._meter.usage,
-        )
 
     def _build_view(self) -> View:
         budget = self._harness.budget
@@ -350,7 +380,7 @@ class _Episode:
         spent = Spent(len(self._queries), len(self._decisions), tokens)
         return View(
             question=self._visible_question,
-            step=self._clock.step,
+            step=len(self._steps),
             passages=self._evidence.passages,
             scores=self._evidence.scores,
             verifier_window=self._evidence.window(budget.verifier_passages),
@@ -374,43 +404,8 @@ class _Episode:
         )
 
 
-def _build_recorder(clock: _Clock, emit: Callable[[events.Event], None]) -> CallRecorder:
-    """Makes events of calls.
-
-    It holds the clock and where events go, and nothing else. A controller is given the model calls, which hold this,
-    and the rest of an episode leads to the retriever, which in a benchmark may have to know the gold answers.
-    """
-
-    def record_start(purpose: str) -> None:
-        emit(events.CallStarted(**clock.stamp(), purpose=purpose))
-
-    def record_finish(request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
-        emit(
-            events.CallFinished(
-                **clock.stamp(),
-                purpose=request.purpose,
-                messages=tuple({"role": message.role, "content": message.content} for message in request.messages),
-                reply=reply.text,
-                tokens_in=reply.tokens_in,
-                tokens_out=reply.tokens_out,
-                counted_by=reply.counted_by,
-                seconds=reply.seconds,
-                cached=reply.cached,
-                retries=reply.retries,
-                repairs=repairs,
-                least_token=reply.least_token,
-            )
-        )
-
-    def record_packing(passages: Sequence[PackedPassage]) -> None:
-        shown = tuple(events.ShownPassage(each.passage.id, each.spans) for each in passages)
-        emit(events.Packed(**clock.stamp(), shown=shown))
-
-    return CallRecorder(record_start, record_finish, record_packing)
-
-
 def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:
-    """Packs evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
+    """Pack evidence by the scores and texts of what is retained; a controller must not get the evidence itself."""
     return EvidencePacking(
         words,
         lambda passage_id: dict(zip(evidence.ids, evidence.scores, strict=True)).get(passage_id, 0.0),

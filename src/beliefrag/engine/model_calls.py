@@ -20,8 +20,6 @@ from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 
-__all__ = ["SUFFICIENT", "CallRecorder", "EvidencePacking", "ModelCalls", "is_repeated"]
-
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
 
@@ -113,9 +111,9 @@ class ModelCalls:
         return self._verifier.name
 
     def off_budget(self) -> ModelCalls:
-        """Calls that are no part of the method, such as one that asks what an answer would be now.
+        """Return calls that are not part of the method, such as one that asks what an answer would be now.
 
-        They know the replies so far, but they are in nobody's cost, and what they are told is not known here.
+        They know the replies so far, but their cost is not counted, and their replies are not remembered here.
         """
         calls = ModelCalls(
             self._model.new_meter(), self._prompts, self._verifier, self._recorder, packing=self._packing
@@ -124,11 +122,11 @@ class ModelCalls:
         return calls
 
     def show_evidence(self, question: Question, passages: Sequence[Passage]) -> str:
-        """Gives the evidence block of a prompt: the passages, or the best of their sentences where packing is on."""
+        """Return the evidence block of a prompt: the passages, or the best of their sentences where packing is on."""
         return evidence_block(self._pack(question, passages))
 
     def _pack(self, question: Question, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """Gives the passages with the text that prompts show; those of which nothing fits are left out."""
+        """Return the passages with the text that prompts show; those of which nothing fits are left out."""
         if self._packing is None:
             return passages
         scores = [self._packing.score_of(passage.id) for passage in passages]
@@ -146,7 +144,7 @@ class ModelCalls:
         passages: Sequence[Passage],
         draft: str | None = None,
     ) -> Observation | None:
-        """Asks the verifier about these passages; None where the token budget did not reach to the end of it.
+        """Ask the verifier about these passages; None if the token budget ran out on the way.
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
@@ -166,16 +164,13 @@ class ModelCalls:
     async def write_query(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str], *, instead: str | None = None
     ) -> str | None:
-        """Writes a query for what is still missing; None when nothing is, or nothing is left to search for.
+        """Write a query for what is still missing; None when nothing is, or nothing is left to search for.
 
         Args:
             question: The question.
             passages: The evidence that the query is written in view of.
             queries: The searches that were made.
             instead: The query to take where the model has only a search to offer that was made already.
-
-        Raises:
-            TokensSpent: The token budget does not reach for it.
         """
         fields = self._describe_search(question, passages, queries)
         query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(queries))
@@ -184,12 +179,9 @@ class ModelCalls:
     async def correct_query(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str], reason: str
     ) -> str | None:
-        """Writes a different query in view of the evidence and of what is wrong with it; None as in `write_query`.
+        """Write a different query in view of the evidence and of what is wrong with it; None as in `write_query`.
 
         It does the work of `rewrite` and `write_query` in one call.
-
-        Raises:
-            TokensSpent: The token budget does not reach for it.
         """
         fields = self._describe_search(question, passages, queries) | {"reason": escape(reason)}
         query = None
@@ -207,13 +199,10 @@ class ModelCalls:
         }
 
     async def rewrite(self, question: Question, query: str, reason: str, queries: Sequence[str] = ()) -> str:
-        """Writes a different query, given why the current one fails.
+        """Write a different query, given why the current one fails.
 
         A model that twice gives the same one, one of the searches that were made (`queries`), or none, has nothing
         better to offer: the query stays, and the trace counts it.
-
-        Raises:
-            TokensSpent: The token budget does not reach for it.
         """
         fields = {"question": escape(question.text), "query": escape(query), "reason": escape(reason)}
 
@@ -229,11 +218,7 @@ class ModelCalls:
             return query
 
     async def answer(self, question: Question, passages: Sequence[Passage], *, is_final: bool = True) -> str:
-        """Asks for the short answer. Where it is the final one, this is the call that the token budget does not bound.
-
-        Raises:
-            TokensSpent: It is not the final answer, and the token budget does not reach for it.
-        """
+        """Ask for the short answer. The token budget does not bound the final one."""
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final)
 
@@ -251,7 +236,7 @@ class ModelCalls:
         turns: Sequence[Message] = (),
         is_final: bool = False,
     ) -> _T:
-        """Fills in a prompt, asks the model and reads the reply; asks once more when it cannot be read.
+        """Fill in a prompt, ask the model and read the reply; ask once more if it cannot be read.
 
         Args:
             purpose: What the call is metered as.
@@ -261,13 +246,9 @@ class ModelCalls:
             schema: What the reply must look like, for providers that can enforce it.
             max_tokens: The longest reply that makes sense, where there is one.
             top_logprobs: How many token alternatives are needed.
-            stop: Texts that end the reply before they are written, so that nothing after them is paid for.
+            stop: Texts that end the reply before they are written so that nothing after them is paid for.
             turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
             is_final: Whether the reply is the final answer, which is asked for even where the token budget is spent.
-
-        Raises:
-            UnreadableReply: Neither reply could be read.
-            TokensSpent: The token budget does not reach for the call, which was not begun.
         """
         request = ChatRequest(
             purpose,
@@ -311,9 +292,9 @@ class ModelCalls:
                 self._recorder.on_finish(request, reply, dict(repairs))
 
     async def _send(self, request: ChatRequest, *, is_final: bool) -> tuple[ChatReply, bool]:
-        """Sends a request; gives the reply, and whether it was paid for now.
+        """Send a request; return the reply, and whether it was paid for now.
 
-        What an episode was told once it does not ask again: at temperature 0 the same words bring the same reply. So a
+        An episode does not ask the same thing twice: at temperature 0 the same words bring the same reply. So a
         passage is judged once, and an answer that the verifier drafted from the same evidence is the answer.
         """
         shape = [request.schema, request.max_tokens, request.stop]
@@ -344,13 +325,13 @@ class ModelCalls:
 
 
 def is_repeated(query: str, made: Sequence[str]) -> bool:
-    """Says whether a query has the words of one that was made before."""
+    """Return whether a query has the words of one that was made before."""
     return query.casefold().split() in [earlier.casefold().split() for earlier in made]
 
 
 def _make_query_reader(made: Sequence[str]) -> Callable[[ChatReply, Repairs], str | None]:
     def read(reply: ChatReply, repairs: Repairs) -> str | None:
-        """Gives the query of a reply; None where it has only a search to offer that was made already."""
+        """Return the query of a reply; None where it has only a search to offer that was made already."""
         written = read_line(reply.text)
         if is_repeated(written, made):
             repairs["repeated_queries"] += 1
@@ -367,7 +348,7 @@ def _replace_repeated(
     made: Sequence[str],
     instead: str | None = None,
 ) -> str | None:
-    """Gives the query to search for; None where nothing is missing, or nothing is left to search for.
+    """Return the query to search for; None where nothing is missing, or nothing is left to search for.
 
     A search that was made already would only return the same passages. So where the model has no other to offer, which
     is None here, `instead` is taken, or the question together with the title of a passage that it does not name.
@@ -380,7 +361,7 @@ def _replace_repeated(
 
 
 def _add_title(question: Question, passages: Sequence[Passage], made: Sequence[str]) -> str | None:
-    """Gives the question with the first title that it does not name; None where all such searches were made."""
+    """Return the question with the first title that it does not name; None where all such searches were made."""
     named = _find_words(question.text)
     queries = (f"{question.text} {each.title}" for each in passages if not _find_words(each.title) <= named)
     return next((query for query in queries if not is_repeated(query, made)), None)

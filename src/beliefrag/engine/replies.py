@@ -1,4 +1,4 @@
-"""Reads what models reply: mends what is plainly meant, refuses the rest, and counts both."""
+"""Reads what models reply: repairs what is clearly meant, refuses the rest, and counts both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import json_repair
 from beliefrag.errors import ReplyError
 from beliefrag.prompts import unescape
 
-__all__ = ["REPAIRS", "Repairs", "read_answer", "read_json_object", "read_line"]
-
 Repairs = Counter[str]
-"""How often each kind of mending was needed."""
+"""How often each kind of repair was needed."""
 
 REPAIRS = {
-    "repaired": "replies mended",
+    "repaired": "replies repaired",
     "asked_again": "replies asked for a second time",
     "unusable": "replies that could not be used, replaced by a cautious reading",
     "clamped": "scores moved into [0, 1]",
@@ -30,7 +28,7 @@ REPAIRS = {
 _FENCE_OPENS = re.compile(r"```[a-zA-Z]*[ \t]*\n")
 _OBJECT_BEGINS = re.compile(r"\{(?=\s*[\"}])")
 _MOST_BROKEN_OBJECTS = 64
-"""How many places that look like an object but are none are tried. Each may be read to the end of the reply, so without
+"""How many places that look like an object are tried. Each may be read to the end of the reply, so without
 a limit a long reply of nested, broken objects would take its length squared."""
 _LONGEST_REPAIR = 8_000
 """In characters. A verdict is a few hundred; the repair is slow on longer texts, and takes their length squared."""
@@ -39,14 +37,10 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
 
 
 def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
-    """Reads the one JSON object in a reply.
+    """Read the one JSON object in a reply.
 
-    A code fence or text around the object is passed over, and small damage (a trailing comma, wrong quotes) is mended;
-    each of these is counted once. Two objects are not: which one is meant cannot be known. Nor is one that does not
-    close: its last number may be cut in half.
-
-    Raises:
-        ReplyError: There is no object, or more than one.
+    A code fence or text around the object is ignored, and small damage (a trailing comma, wrong quotes) is repaired;
+    each of these is counted once. Two objects are refused, and one that does not close: its last number may be cut.
     """
     plain = _strip_thinking(text)
     try:
@@ -55,7 +49,7 @@ def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
         except json.JSONDecodeError:
             value, whole = _find_object(plain), False
     except (ValueError, RecursionError) as error:
-        # Numbers of thousands of digits and brackets nested by the thousand are no verdict.
+        # Numbers of thousands of digits and brackets nested by the thousand are not a verdict.
         raise ReplyError("The reply is not a JSON object.") from error
     if not isinstance(value, dict):
         raise ReplyError("The reply is not a JSON object.")
@@ -65,11 +59,7 @@ def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
 
 
 def read_line(text: str) -> str:
-    """Reads the first line with words in it, without label, quotes or fence: how a query is read.
-
-    Raises:
-        ReplyError: The reply has no words.
-    """
+    """Read the first line with words in it, without label, quotes or fence: how a query is read."""
     for line in _strip_fence(text).splitlines():
         cleaned = _strip_quotes(_LABEL.sub("", line.strip()))
         if re.search(r"\w", cleaned):
@@ -78,11 +68,7 @@ def read_line(text: str) -> str:
 
 
 def read_answer(text: str) -> str:
-    """Reads the answer on one line, without label, quotes or fence.
-
-    Raises:
-        ReplyError: The reply has no words.
-    """
+    """Read the answer on one line, without label, quotes or fence."""
     answer = unescape(_strip_quotes(_LABEL.sub("", " ".join(_strip_fence(text).split()))))
     if not re.search(r"\w", answer):
         raise ReplyError("The reply holds no answer.")
@@ -122,7 +108,7 @@ def _find_object(text: str) -> Any:
 
 
 def _find_whole_objects(text: str) -> list[dict[str, Any]]:
-    """Gives the first two objects in a text that are valid JSON."""
+    """Return the first two objects in a text that are valid JSON."""
     decoder = json.JSONDecoder()
     found: list[dict[str, Any]] = []
     broken = 0

@@ -1,9 +1,7 @@
 """What the bridges share: passages and scores of other libraries, and how an episode ends for a caller there.
 
-Relevance needs to know which score is a good match (location mu_s and scale tau_s). Our own index measures that on its
-passages. A foreign retriever cannot be asked for its passages, and a cosine of 0.7 is excellent with one embedding and
-meaningless with another. So unless the scale of the scores is given or measured, scores do not count: relevance stays
-at one half, where it moves the belief in reliability neither up nor down.
+Relevance needs to know which score is a good match. Our own index measures that on its passages; the scores of a
+foreign retriever mean nothing until their scale is given or measured. Without one, relevance stays at one half.
 """
 
 from __future__ import annotations
@@ -12,84 +10,69 @@ import hashlib
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from beliefrag.errors import BeliefRAGError, RetrievalError, SettingsError
-from beliefrag.events import Decided, Event, Retrieved
-from beliefrag.outcome import Failed
+from beliefrag.explanation import describe_reason
 from beliefrag.policy import ScoreScale
-from beliefrag.result import Result
+from beliefrag.record import Episode, Outcome, Step
 from beliefrag.retrieval import Retriever
 from beliefrag.retrieval.text import clean_line, make_storable
 from beliefrag.types import Hit, Passage
-
-__all__ = [
-    "EpisodeFailed",
-    "ScoredPassage",
-    "best_scores",
-    "foreign_passage",
-    "measured_scale",
-    "passage_metadata",
-    "raise_if_failed",
-    "step_summaries",
-    "step_summary",
-    "to_hits",
-]
 
 ScoredPassage = tuple[Passage, float | None]
 """A passage with the score that its library gave, if any."""
 
 
 class EpisodeFailed(BeliefRAGError):
-    """An episode failed. That is neither an answer nor an abstention, so a chain must not take it for one.
+    """An episode failed. That is neither an answer nor an abstention, so a chain must not take it for one."""
 
-    Args:
-        outcome: How it ended, with what it had cost by then.
-    """
-
-    def __init__(self, outcome: Failed) -> None:
-        super().__init__(outcome.error, remedy=outcome.remedy)
-        self.outcome = outcome
-        self.cause = outcome.cause
+    def __init__(self, episode: Episode) -> None:
+        assert episode.error is not None
+        super().__init__(episode.error.message, remedy=episode.error.remedy)
+        self.episode = episode
+        """With what it had cost by then."""
+        self.cause = episode.error.cause
 
 
-def raise_if_failed(result: Result) -> Result:
-    """Gives the result back, unless it is a failure.
-
-    Raises:
-        EpisodeFailed: The episode failed.
-    """
-    if isinstance(result.outcome, Failed):
-        raise EpisodeFailed(result.outcome)
-    return result
-
-
-def best_scores(result: Result) -> Mapping[str, float]:
-    """Gives the best score at which each passage was found, by id."""
-    scores: dict[str, float] = {}
-    for event in result.events:
-        if isinstance(event, Retrieved):
-            for hit in event.hits:
-                scores[hit.passage.id] = max(hit.score, scores.get(hit.passage.id, hit.score))
-    return scores
-
-
-def step_summary(event: Event) -> dict[str, Any] | None:
-    """Gives one decision as plain data; None for other events."""
-    if not isinstance(event, Decided):
-        return None
+def describe_answer(episode: Episode) -> dict[str, Any]:
+    """Return how an episode ended as plain data."""
+    if episode.error is not None:
+        raise EpisodeFailed(episode)
+    citations = [asdict(citation) for citation in episode.citations]
+    declined = episode.outcome is Outcome.ABSTAINED
+    last = episode.steps[-1]
     return {
-        "step": event.step,
-        "action": event.decision.action.value,
-        "reason": event.decision.reason,
-        "answerability": event.answerability,
-        "tokens": event.tokens,
+        "outcome": str(episode.outcome),
+        "answerability": episode.answerability,
+        "reason": describe_reason(last.reason, last.comparisons),
+        "best_guess": episode.best_guess,
+        "citations": [] if declined else citations,
+        "nearest": citations if declined else [],
+        "usage": {"tokens": episode.usage.tokens} | asdict(episode.usage),
+        "steps": [describe_step(step) for step in episode.steps],
     }
 
 
-def step_summaries(result: Result) -> list[dict[str, Any]]:
-    """Gives all decisions of an episode as plain data."""
-    return [step for event in result.events if (step := step_summary(event))]
+def describe_step(step: Step) -> dict[str, Any]:
+    """Return one decision as plain data."""
+    return {
+        "step": step.number,
+        "action": step.action.value,
+        "reason": describe_reason(step.reason, step.comparisons),
+        "answerability": step.answerability,
+        "tokens": step.tokens,
+    }
+
+
+def scored_sources(episode: Episode) -> list[tuple[Passage, float | None]]:
+    """Return the passages that were read, each with the best score at which it was found."""
+    scores: dict[str, float] = {}
+    for step in episode.steps:
+        for identifier, score in step.search.hits if step.search else ():
+            scores[identifier] = max(score, scores.get(identifier, score))
+    return [(passage, scores.get(passage.id)) for passage in episode.read_passages]
 
 
 def foreign_passage(
@@ -100,17 +83,10 @@ def foreign_passage(
     title_keys: Sequence[str],
     source_keys: Sequence[str],
 ) -> Passage:
-    """Makes a passage from another library's document.
+    """Return a passage made from another library's document, with the first title and source that its metadata has.
 
-    Ids decide which passages are retained already and which were dropped for good. A text without an id therefore gets
-    the hash of its content, so that it has the same id in every search.
-
-    Args:
-        text: What it says.
-        metadata: What else its library keeps; only title and source are used.
-        identifier: Its id, where it has one.
-        title_keys: The metadata entries that may hold a title, the best first.
-        source_keys: The metadata entries that may hold the source, the best first.
+    Ids decide which passages are retained and which were dropped for good. A text without one gets the hash of its
+    content, which is the same in every search.
     """
     title = clean_line(_first_text(metadata, title_keys))
     body = make_storable(text)
@@ -120,7 +96,7 @@ def foreign_passage(
 
 
 def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, Any]:
-    """Gives the metadata that another library's document carries beside the text."""
+    """Return the metadata that another library's document carries beside the text."""
     metadata: dict[str, Any] = {"id": passage.id, "title": passage.title, "source": passage.source}
     if passage.place:
         metadata["place"] = passage.place
@@ -128,16 +104,7 @@ def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, 
 
 
 def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> list[Hit]:
-    """Gives at most k hits, in the library's order. If a score is missing, all get the reciprocal of their rank.
-
-    Args:
-        found: What the library returned, best first.
-        k: How many are wanted.
-        scores_needed: Whether a scale for the scores was given, so that ranks cannot replace them.
-
-    Raises:
-        RetrievalError: A score is missing where it is needed, or is not a finite number.
-    """
+    """Return at most k hits, in the library's order. If a score is missing, all get the reciprocal of their rank."""
     first: dict[str, ScoredPassage] = {}
     for passage, score in found:
         first.setdefault(passage.id, (passage, score))
@@ -150,23 +117,13 @@ def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> l
     if scores_needed:
         raise RetrievalError(
             "The retriever gave no score for a passage, but a scale for its scores is set.",
-            remedy="Leave the scale out, so that ranks are used instead of scores.",
+            remedy="Leave the scale out so that ranks are used instead of scores.",
         )
     return [Hit(passage, 1.0 / rank) for rank, (passage, _) in enumerate(kept, start=1)]
 
 
 def measured_scale(retriever: Retriever, queries: Sequence[str], *, k: int = 5) -> ScoreScale:
-    """Measures the scale of a retriever's scores on questions like those that it will get; a few dozen are enough.
-
-    Args:
-        retriever: Any retriever that gives scores.
-        queries: The questions; no answers are needed.
-        k: How many passages of each to look at, as many as an episode takes per search.
-
-    Raises:
-        SettingsError: There is too little to measure, or all scores are the same.
-        RetrievalError: A search failed.
-    """
+    """Measure the scale of a retriever's scores on questions like those that it will get; a few dozen are enough."""
     scores = [hit.score for query in queries for hit in retriever.search(query, k)]
     spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     if spread == 0.0:

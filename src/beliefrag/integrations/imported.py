@@ -1,6 +1,6 @@
-"""A retriever of LangChain, LlamaIndex or one's own, by its import path: `--retriever imported:path=my_search:store`.
+"""A retriever of LangChain, LlamaIndex or your own, by its import path: `--retriever imported:path=my_search:store`.
 
-What the path names is the retriever itself, or a function without arguments that gives it.
+What the path names is the retriever itself, or a function without arguments that returns it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 if TYPE_CHECKING:
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["ImportedOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedOptions:
@@ -28,14 +26,14 @@ class ImportedOptions:
     path: str = ""
     """MODULE:NAME, found where Python finds modules and in the working folder."""
     identity: str | None = None
-    """Names the ranking, so that a calibration of another one is refused."""
+    """Names the ranking so that a calibration of another one is refused."""
     scores: str = ""
     """For a vector store of LangChain: relevance, similarity, distance or rank."""
     score_key: str = ""
     """For a retriever of LangChain: the metadata entry that holds a score."""
     location: float | None = None
     scale: float | None = None
-    """Where the scores lie, and how far they spread; without them scores have no say."""
+    """Where the scores lie, and how far they spread; without them scores are ignored."""
 
     def __post_init__(self) -> None:
         if (self.location is None) != (self.scale is None):
@@ -64,7 +62,8 @@ def _open_imported(options: ImportedOptions, source: PassageSource) -> Retriever
         return FromLangChain(found, **given, scale=scale, identity=options.identity)
     if options.scores or options.score_key:
         raise SettingsError(
-            f"scores and score_key are for LangChain, and {options.path} is not of it.", remedy="Leave them out."
+            f"scores and score_key are for LangChain, and {options.path} is not one of its objects.",
+            remedy="Leave them out.",
         )
     if library == "llama_index":
         from beliefrag.integrations.llamaindex import FromLlamaIndex  # noqa: PLC0415
@@ -75,7 +74,7 @@ def _open_imported(options: ImportedOptions, source: PassageSource) -> Retriever
 
 
 def _library_of(found: object) -> str:
-    """Gives the library whose base classes an object has, or an empty text."""
+    """Return the library whose base classes an object has; empty for an object of neither."""
     packages = [kind.__module__.partition(".")[0] for kind in type(found).__mro__]
     return next((each for each in packages if each in ("langchain_core", "llama_index")), "")
 
@@ -83,7 +82,7 @@ def _library_of(found: object) -> str:
 def _import_object(path: str) -> Any:
     module, _, name = path.partition(":")
     if not module or not name:
-        raise SettingsError(f"{path!r} is no import path.", remedy="Write it as path=MODULE:NAME.")
+        raise SettingsError(f"{path!r} is not an import path.", remedy="Write it as path=MODULE:NAME.")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
@@ -104,6 +103,6 @@ def _call(make: Any, path: str) -> Any:
         return make()
     except Exception as error:
         raise SettingsError(
-            f"{path} gave no retriever, {type(error).__name__}: {' '.join(str(error).split())}.",
-            remedy="It must be a retriever, or a function without arguments that gives one.",
+            f"{path} returned no retriever, {type(error).__name__}: {' '.join(str(error).split())}.",
+            remedy="It must be a retriever, or a function without arguments that returns one.",
         ) from error

@@ -6,30 +6,27 @@ step of a chain, `LangChainRetriever` our index as a LangChain retriever.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing, closing
-from dataclasses import asdict
 from typing import Any, Literal, TypedDict, cast
 
 from pydantic import ConfigDict, Field, SkipValidation
 
 from beliefrag.engine.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
-from beliefrag.events import Event
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
     ScoredPassage,
-    best_scores,
+    describe_answer,
+    describe_step,
     foreign_passage,
     measured_scale,
     passage_metadata,
-    raise_if_failed,
-    step_summaries,
-    step_summary,
+    scored_sources,
     to_hits,
 )
 from beliefrag.policy import ScoreScale
-from beliefrag.result import Result
+from beliefrag.record import Episode, Progress, Step
 from beliefrag.retrieval import IGNORE_SCORES, Retriever
 from beliefrag.types import Hit, Passage
 
@@ -66,7 +63,7 @@ class FromLangChain:
     """Any LangChain retriever or vector store, as a retriever of ours: `BeliefRAG(retriever=FromLangChain(store))`.
 
     A passage's id is the document's, or else a hash of its title and text. A retriever decides itself how many
-    documents it returns (a `VectorStoreRetriever` is told how many are wanted): let it return as many as the budget's
+    documents it returns (a `VectorStoreRetriever` gets how many are wanted): let it return as many as the budget's
     `top_k`. LangChain retrievers give no scores, so ranks are used instead, unless `score_key` names the metadata
     entry that holds a score. A vector store gives scores, but only its owner knows what they mean.
 
@@ -115,11 +112,7 @@ class FromLangChain:
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Finds at most k passages, in LangChain's order.
-
-        Raises:
-            RetrievalError: LangChain, or the engine behind it, failed.
-        """
+        """Find at most k passages, in LangChain's order."""
         try:
             return to_hits(self._find(query, k), k, scores_needed=self._has_scale)
         except BeliefRAGError:
@@ -223,12 +216,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         self.name = name
 
     def invoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
-        """Answers one question.
-
-        Raises:
-            EpisodeFailed: The episode failed.
-            SettingsError: There is no question in the input.
-        """
+        """Answer one question."""
         return self._call_with_config(self._ask, input, config, run_type="chain")
 
     async def ainvoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
@@ -236,7 +224,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return await self._acall_with_config(self._aask, input, config, run_type="chain")
 
     def stream(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[LangChainAnswer]:
-        """Gives the steps as they are taken, then the rest of the answer; raises as `invoke` does."""
+        """Return the steps as they are taken, then the rest of the answer; raise as `invoke` does."""
         yield from self._transform_stream_with_config(iter([input]), self._pieces, config, run_type="chain")
 
     async def astream(
@@ -259,22 +247,16 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return _to_answer(await self._rag.aask(self._question(given)))
 
     def _pieces(self, given: Iterator[_Input]) -> Iterator[LangChainAnswer]:
-        seen: list[Event] = []
         with closing(self._rag.events(self._question(next(given)))) as stream:
-            for event in stream:
-                seen.append(event)
-                if step := step_summary(event):
-                    yield _piece(steps=[step])
-        yield _last_piece(seen)
+            for progress in stream:
+                if piece := _piece_of(progress):
+                    yield piece
 
     async def _apieces(self, given: AsyncIterator[_Input]) -> AsyncIterator[LangChainAnswer]:
-        seen: list[Event] = []
         async with aclosing(self._rag.stream(self._question(await anext(given)))) as stream:
-            async for event in stream:
-                seen.append(event)
-                if step := step_summary(event):
-                    yield _piece(steps=[step])
-        yield _last_piece(seen)
+            async for progress in stream:
+                if piece := _piece_of(progress):
+                    yield piece
 
     def _question(self, given: _Input) -> str:
         question = given.get(self._question_key) if isinstance(given, Mapping) else given
@@ -300,29 +282,19 @@ def _to_document(passage: Passage, score: float | None = None) -> Document:
     return Document(page_content=passage.text, id=passage.id, metadata=passage_metadata(passage, score))
 
 
-def _to_answer(result: Result) -> LangChainAnswer:
-    scores = best_scores(raise_if_failed(result))
-    return LangChainAnswer(
-        question=result.question.text,
-        outcome=result.outcome.name,
-        answer=result.answer,
-        answerability=result.answerability,
-        reason=result.reason,
-        best_guess=result.best_guess,
-        citations=[asdict(citation) for citation in result.citations],
-        nearest=[asdict(citation) for citation in result.nearest],
-        sources=[_to_document(passage, scores.get(passage.id)) for passage in result.sources],
-        usage=result.record()["usage"],
-        steps=step_summaries(result),
-    )
+def _to_answer(episode: Episode) -> LangChainAnswer:
+    described = describe_answer(episode)
+    sources = [_to_document(passage, score) for passage, score in scored_sources(episode)]
+    own = {"question": episode.question.text, "answer": episode.answer, "sources": sources}
+    return cast("LangChainAnswer", own | described)
 
 
-def _last_piece(stream: Sequence[Event]) -> LangChainAnswer:
-    """Gives what is known only at the end: everything but the steps."""
-    answer = _to_answer(Result.from_events(stream))
-    return _piece(**{key: value for key, value in answer.items() if key != "steps"})
-
-
-def _piece(**entries: Any) -> LangChainAnswer:
+def _piece_of(progress: Progress) -> LangChainAnswer | None:
+    """Return what a part of an episode adds to the answer: a step, or at its end everything but the steps."""
+    entries: dict[str, Any] = {}
+    if isinstance(progress, Step):
+        entries = {"steps": [describe_step(progress)]}
+    elif isinstance(progress, Episode) and progress.outcome is not None:
+        entries = {key: value for key, value in _to_answer(progress).items() if key != "steps"}
     # LangChain adds pieces with +, which plain dictionaries do not have.
-    return cast("LangChainAnswer", AddableDict(entries))
+    return cast("LangChainAnswer", AddableDict(entries)) if entries else None

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from beliefrag.engine.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
-    best_scores,
+    describe_answer,
     foreign_passage,
     measured_scale,
     passage_metadata,
-    raise_if_failed,
-    step_summaries,
+    scored_sources,
     to_hits,
 )
 from beliefrag.policy import ScoreScale
-from beliefrag.result import Result
+from beliefrag.record import Episode
 from beliefrag.retrieval import IGNORE_SCORES, Retriever
 from beliefrag.types import Hit, Passage
 
@@ -83,11 +82,7 @@ class FromLlamaIndex:
         self.identity = identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Finds at most k passages, in LlamaIndex's order.
-
-        Raises:
-            RetrievalError: LlamaIndex, or the engine behind it, failed.
-        """
+        """Return at most k passages, in LlamaIndex's order."""
         try:
             found = [(_to_passage(node), node.score) for node in self._retriever.retrieve(query)]
             return to_hits(found, k, scores_needed=self._has_scale)
@@ -127,7 +122,7 @@ class LlamaIndexRetriever(BaseRetriever):
 
 @dataclass
 class BeliefRAGResponse(Response):
-    """A response that says when there is no answer: `response` is None exactly when BeliefRAG declined."""
+    """A response that says if it has no answer: `response` is None exactly when BeliefRAG declined."""
 
     def __str__(self) -> str:
         # An agent reads this. LlamaIndex's own word "None" could be taken for the answer.
@@ -172,22 +167,10 @@ class BeliefRAGQueryEngine(BaseQueryEngine):
         return self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: query_bundle.query_str})
 
 
-def _to_response(result: Result) -> BeliefRAGResponse:
-    scores = best_scores(raise_if_failed(result))
-    return BeliefRAGResponse(
-        response=result.answer,
-        source_nodes=[_to_node(passage, scores.get(passage.id)) for passage in result.sources],
-        metadata={
-            "outcome": result.outcome.name,
-            "answerability": result.answerability,
-            "reason": result.reason,
-            "best_guess": result.best_guess,
-            "citations": [asdict(citation) for citation in result.citations],
-            "nearest": [asdict(citation) for citation in result.nearest],
-            "usage": result.record()["usage"],
-            "steps": step_summaries(result),
-        },
-    )
+def _to_response(episode: Episode) -> BeliefRAGResponse:
+    metadata = describe_answer(episode)
+    nodes = [_to_node(passage, score) for passage, score in scored_sources(episode)]
+    return BeliefRAGResponse(response=episode.answer, source_nodes=nodes, metadata=metadata)
 
 
 def _to_node(passage: Passage, score: float | None = None) -> NodeWithScore:

@@ -1,4 +1,4 @@
-"""Episodes as OpenTelemetry traces, made from the events; needs `pip install 'beliefrag[otel]'`.
+"""Episodes as OpenTelemetry traces, made from their record; needs `pip install 'beliefrag[otel]'`.
 
 An episode is a chain span with OpenInference's attributes, and in it there is a span for each search and model call.
 """
@@ -10,13 +10,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from beliefrag import events
 from beliefrag._version import __version__
 from beliefrag.errors import MissingExtra, SettingsError
-from beliefrag.events import Event
-from beliefrag.outcome import Answered, Failed, Stopped
+from beliefrag.record import CallStarted, Episode, ModelCall, Progress, Search, Step
 
 try:
     from openinference.semconv.trace import (
@@ -35,8 +34,6 @@ try:
 except ImportError as error:
     raise MissingExtra("Tracing", "otel", error) from error
 
-__all__ = ["EpisodeSpans", "Tracing", "open_tracing"]
-
 _PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _HTTP = "http/protobuf"
 
@@ -46,7 +43,7 @@ _TEXT = OpenInferenceMimeTypeValues.TEXT.value
 
 
 class EpisodeSpans:
-    """Makes spans from the events of one episode, with the events' own times.
+    """The spans of one episode, with the times in its record.
 
     Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply.
 
@@ -61,175 +58,142 @@ class EpisodeSpans:
         self._text = text
         self._parent: Context | None = extract(headers) if headers else None
         self._chain: Span | None = None
-        self._call: Span | None = None
         self._zero = 0
-        self._latest = 0
-        self._idle_since = 0.0
-        """When the last decision was made or the last call ended; a search cannot begin earlier."""
         self._model = ""
-        self._finished_itself = False
-        """Whether the episode reached its own end."""
+        self._waiting_for = ""
+        """The purpose of the model call under way."""
+        self._finished = False
 
-    def on_event(self, event: Event) -> None:
-        """Takes in one event."""
-        match event:
-            case events.Started():
-                self._start_episode(event)
-            case events.CallStarted():
-                kind = OpenInferenceSpanKindValues.LLM
-                self._call = self._start_child(f"model {event.purpose}", kind, event.at)
-            case events.CallFinished():
-                self._end_call(event)
-            case events.Decided():
-                self._idle_since = event.at
-                self._add_event("decided", event, _decision_attributes(event))
-            case events.Retrieved():
-                self._add_search(event)
-            case events.Rewritten():
-                self._add_event("rewritten", event, {"query": event.after} if self._text else {})
-            case events.Pruned():
-                self._add_event("pruned", event, {"passages": [mutation.passage_id for mutation in event.mutations]})
-            case events.Finished():
-                self._finish(event)
+    def on_progress(self, progress: Progress) -> None:
+        """Take in what the loop yields."""
+        if isinstance(progress, CallStarted):
+            self._waiting_for = progress.purpose
+        elif isinstance(progress, Step):
+            self._add_step(progress)
+        elif progress.outcome is None:
+            self._start_episode(progress)
+        else:
+            self._finish(progress)
 
     def on_end(self, ending: str, seconds: float) -> None:
-        """Ends the open spans. Without it, a cancelled episode would leave no trace."""
-        if self._call is not None:
-            self._call.set_status(Status(StatusCode.ERROR, ending))
-            self._call.end(self._now())
-            self._call = None
-        if self._chain is not None:
-            if not self._finished_itself:
-                self._chain.set_status(Status(StatusCode.ERROR, ending))
-                self._chain.set_attribute("beliefrag.outcome", ending)
-            self._chain.end(self._now())
-            self._chain = None
+        """End the open spans. Without it, a cancelled episode would leave no trace."""
+        if self._chain is None:
+            return
+        if not self._finished:
+            if self._waiting_for:
+                cancelled = self._start_child(f"model {self._waiting_for}", OpenInferenceSpanKindValues.LLM, seconds)
+                cancelled.set_status(Status(StatusCode.ERROR, ending))
+                cancelled.end()
+            self._chain.set_status(Status(StatusCode.ERROR, ending))
+            self._chain.set_attribute("beliefrag.outcome", ending)
+        self._chain.end(max(time.time_ns(), self._time(seconds)))
+        self._chain = None
 
-    def _start_episode(self, event: events.Started) -> None:
-        self._zero = time.time_ns() - int(event.at * 1e9)
-        self._model = event.model
-        metadata = {
-            "method": event.method,
-            "verifier": event.verifier,
-            "budget": events.as_record(event)["budget"],
-            **event.made_with,
-        }
+    def _start_episode(self, episode: Episode) -> None:
+        self._zero = time.time_ns()
+        self._model = episode.model
+        budget = asdict(episode.budget) if episode.budget else {}
+        metadata = {"method": episode.method, "verifier": episode.verifier, "budget": budget, **episode.made_with}
         attributes: _Attributes = {
             SpanAttributes.OPENINFERENCE_SPAN_KIND: OpenInferenceSpanKindValues.CHAIN.value,
             SpanAttributes.METADATA: json.dumps(metadata),
         }
         if self._text:
             attributes |= _value_attributes(
-                SpanAttributes.INPUT_VALUE, SpanAttributes.INPUT_MIME_TYPE, event.question.text
+                SpanAttributes.INPUT_VALUE, SpanAttributes.INPUT_MIME_TYPE, episode.question.text
             )
         self._chain = self._tracer.start_span(
-            "beliefrag episode", self._parent, attributes=attributes, start_time=self._time(event.at)
+            "beliefrag episode", self._parent, attributes=attributes, start_time=self._zero
         )
 
-    def _end_call(self, event: events.CallFinished) -> None:
-        self._idle_since = event.at
-        span, self._call = self._call, None
-        if span is None:
+    def _add_step(self, step: Step) -> None:
+        for call in step.calls:
+            self._add_call(call)
+        self._waiting_for = ""
+        if self._chain is None:
             return
+        decided: _Attributes = {"step": step.number, "action": step.action.value, "branch": step.branch}
+        decided |= {"tokens": step.tokens, "evidence": list(step.evidence)}
+        decided |= {name: list(ids) for name, ids in (("dropped", step.dropped),) if ids is not None}
+        for name in ("answerability", "retrieval_value"):
+            if (value := getattr(step, name)) is not None:
+                decided[name] = value
+        self._chain.add_event("decided", decided, timestamp=self._time(step.at))
+        if step.search is not None and step.search.query is None:
+            self._chain.add_event("no search", {"step": step.number}, timestamp=self._time(step.at))
+        elif step.search is not None:
+            self._add_search(step, step.search)
+
+    def _add_call(self, call: ModelCall) -> None:
+        span = self._start_child(f"model {call.purpose}", OpenInferenceSpanKindValues.LLM, call.at - call.seconds)
         provider, _, rest = self._model.partition(":")
         attributes: _Attributes = {
             SpanAttributes.LLM_MODEL_NAME: rest.partition("@")[0],
             SpanAttributes.LLM_PROVIDER: provider,
-            SpanAttributes.LLM_TOKEN_COUNT_PROMPT: event.tokens_in,
-            SpanAttributes.LLM_TOKEN_COUNT_COMPLETION: event.tokens_out,
-            SpanAttributes.LLM_TOKEN_COUNT_TOTAL: event.tokens_in + event.tokens_out,
+            SpanAttributes.LLM_TOKEN_COUNT_PROMPT: call.tokens_in,
+            SpanAttributes.LLM_TOKEN_COUNT_COMPLETION: call.tokens_out,
+            SpanAttributes.LLM_TOKEN_COUNT_TOTAL: call.tokens_in + call.tokens_out,
             SpanAttributes.LLM_INVOCATION_PARAMETERS: json.dumps({"temperature": 0}),
-            "beliefrag.purpose": event.purpose,
-            "beliefrag.cached": event.cached,
-            "beliefrag.retries": event.retries,
+            "beliefrag.purpose": call.purpose,
+            "beliefrag.cached": call.cached,
+            "beliefrag.retries": call.retries,
         }
         if self._text:
-            attributes |= _message_attributes(SpanAttributes.LLM_INPUT_MESSAGES, event.messages)
-            reply = [{"role": "assistant", "content": event.reply}]
+            attributes |= _message_attributes(SpanAttributes.LLM_INPUT_MESSAGES, call.messages)
+            reply = [{"role": "assistant", "content": call.reply}]
             attributes |= _message_attributes(SpanAttributes.LLM_OUTPUT_MESSAGES, reply)
-            attributes |= _value_attributes(SpanAttributes.OUTPUT_VALUE, SpanAttributes.OUTPUT_MIME_TYPE, event.reply)
+            attributes |= _value_attributes(SpanAttributes.OUTPUT_VALUE, SpanAttributes.OUTPUT_MIME_TYPE, call.reply)
         span.set_attributes(attributes)
-        span.end(self._time(event.at))
+        span.end(self._time(call.at))
 
-    def _add_search(self, event: events.Retrieved) -> None:
-        if event.query is None:
-            self._add_event("no search", event, {})
-            return
-        span = self._start_child("search", OpenInferenceSpanKindValues.RETRIEVER, self._idle_since)
-        attributes: _Attributes = {"beliefrag.added": len(event.added), "beliefrag.novelty": event.novelty}
-        for number, hit in enumerate(event.hits):
+    def _add_search(self, step: Step, search: Search) -> None:
+        span = self._start_child("search", OpenInferenceSpanKindValues.RETRIEVER, step.at)
+        attributes: _Attributes = {"beliefrag.added": len(search.added), "beliefrag.novelty": search.novelty}
+        for number, (identifier, score) in enumerate(search.hits):
             start = f"{SpanAttributes.RETRIEVAL_DOCUMENTS}.{number}"
-            attributes[f"{start}.{DocumentAttributes.DOCUMENT_ID}"] = hit.passage.id
-            attributes[f"{start}.{DocumentAttributes.DOCUMENT_SCORE}"] = hit.score
+            attributes[f"{start}.{DocumentAttributes.DOCUMENT_ID}"] = identifier
+            attributes[f"{start}.{DocumentAttributes.DOCUMENT_SCORE}"] = score
             if self._text:
-                attributes[f"{start}.{DocumentAttributes.DOCUMENT_CONTENT}"] = hit.passage.text
-                title = json.dumps({"title": hit.passage.title})
+                passage = step.passages[identifier]
+                attributes[f"{start}.{DocumentAttributes.DOCUMENT_CONTENT}"] = passage.text
+                title = json.dumps({"title": passage.title})
                 attributes[f"{start}.{DocumentAttributes.DOCUMENT_METADATA}"] = title
-        if self._text:
-            attributes |= _value_attributes(SpanAttributes.INPUT_VALUE, SpanAttributes.INPUT_MIME_TYPE, event.query)
+        if self._text and search.query is not None:
+            attributes |= _value_attributes(SpanAttributes.INPUT_VALUE, SpanAttributes.INPUT_MIME_TYPE, search.query)
         span.set_attributes(attributes)
-        span.end(self._time(event.at))
+        span.end()
 
-    def _finish(self, event: events.Finished) -> None:
+    def _finish(self, episode: Episode) -> None:
+        for call in episode.calls_before_failure:
+            self._add_call(call)
+        self._finished, self._waiting_for = True, ""
         if self._chain is None:
             return
-        self._finished_itself = True
-        outcome = event.outcome
         attributes: _Attributes = {
-            "beliefrag.outcome": outcome.name,
-            "beliefrag.calls": outcome.usage.calls,
-            "beliefrag.tokens": outcome.usage.tokens,
-            "beliefrag.searches": outcome.usage.searches,
-            "beliefrag.citations": len(outcome.citations),
+            "beliefrag.outcome": str(episode.outcome),
+            "beliefrag.calls": episode.usage.calls,
+            "beliefrag.tokens": episode.usage.tokens,
+            "beliefrag.searches": episode.usage.searches,
+            "beliefrag.citations": len(episode.citations),
         }
-        if outcome.answerability is not None:
-            attributes["beliefrag.answerability"] = outcome.answerability
-        if self._text and isinstance(outcome, Answered | Stopped):
+        if episode.answerability is not None:
+            attributes["beliefrag.answerability"] = episode.answerability
+        if self._text and episode.answer is not None:
             attributes |= _value_attributes(
-                SpanAttributes.OUTPUT_VALUE, SpanAttributes.OUTPUT_MIME_TYPE, outcome.answer
+                SpanAttributes.OUTPUT_VALUE, SpanAttributes.OUTPUT_MIME_TYPE, episode.answer
             )
         self._chain.set_attributes(attributes)
         # The message of a failure can quote a query, so only its kind is recorded.
-        if isinstance(outcome, Failed):
-            self._chain.set_status(Status(StatusCode.ERROR, outcome.cause))
-        else:
-            self._chain.set_status(Status(StatusCode.OK))
+        failed = Status(StatusCode.ERROR, episode.cause)
+        self._chain.set_status(failed if episode.error else Status(StatusCode.OK))
 
     def _start_child(self, name: str, kind: OpenInferenceSpanKindValues, at: float) -> Span:
         context = set_span_in_context(self._chain, self._parent) if self._chain else self._parent
-        return self._tracer.start_span(
-            name,
-            context,
-            attributes={SpanAttributes.OPENINFERENCE_SPAN_KIND: kind.value},
-            start_time=self._time(at),
-        )
-
-    def _add_event(self, name: str, event: Event, attributes: _Attributes) -> None:
-        if self._chain is not None:
-            self._chain.add_event(name, {"step": event.step, **attributes}, timestamp=self._time(event.at))
+        attributes = {SpanAttributes.OPENINFERENCE_SPAN_KIND: kind.value}
+        return self._tracer.start_span(name, context, attributes=attributes, start_time=self._time(max(0.0, at)))
 
     def _time(self, at: float) -> int:
-        moment = self._zero + int(at * 1e9)
-        self._latest = max(self._latest, moment)
-        return moment
-
-    def _now(self) -> int:
-        """Gives the current time, but none before that of an event, because their times are rounded."""
-        self._latest = max(self._latest, time.time_ns())
-        return self._latest
-
-
-def _decision_attributes(event: events.Decided) -> _Attributes:
-    attributes: _Attributes = {
-        "action": event.decision.action.value,
-        "branch": event.decision.branch,
-        "tokens": event.tokens,
-        "evidence": list(event.evidence),
-    }
-    for name in ("answerability", "retrieval_value"):
-        if (value := getattr(event, name)) is not None:
-            attributes[name] = value
-    return attributes
+        return self._zero + int(at * 1e9)
 
 
 def _value_attributes(name: str, mime_name: str, value: str) -> _Attributes:
@@ -245,7 +209,7 @@ def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _At
 
 
 class Tracing:
-    """Gives each episode its spans.
+    """Opens the spans of each episode.
 
     Args:
         provider: What makes and exports them.
@@ -258,26 +222,19 @@ class Tracing:
         self._text = text
 
     def episode(self, headers: Mapping[str, str] | None = None) -> EpisodeSpans:
-        """Gives what makes the spans of one episode.
-
-        Args:
-            headers: The headers of its request; a trace that they name is continued.
-        """
+        """Return what makes the spans of one episode; a trace that the headers of its request name is continued."""
         return EpisodeSpans(self._tracer, text=self._text, headers=headers)
 
     def close(self) -> None:
-        """Sends what was not sent yet."""
+        """Send what was not sent yet."""
         self._provider.shutdown()
 
 
 def open_tracing(*, text: bool = False) -> Tracing:
-    """Opens the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP, by default), console or none.
+    """Open the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP, by default), console or none.
 
     Args:
         text: Whether spans may hold questions, passages, prompts and replies.
-
-    Raises:
-        SettingsError: The exporter is not known, or its library is not installed.
     """
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "beliefrag"})

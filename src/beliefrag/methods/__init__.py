@@ -42,8 +42,6 @@ class MethodInputs:
     """What was fitted for the model. Every method that is registered as needing a calibration gets one."""
     thresholds: Thresholds = Thresholds()
     """Where the branches of BeliefRAG switch."""
-    guarantee: str = ""
-    """The guarantee that the thresholds keep to, in words, for the reason of a declined answer."""
 
 
 METHODS: Registry[Method, MethodInputs] = Registry(
@@ -71,7 +69,7 @@ METHODS: Registry[Method, MethodInputs] = Registry(
 """Every method, in the order of the tables."""
 
 STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey", "lean_reads")
-"""The state collectors, by the names that recorded runs have for them. They are no methods to compare with others."""
+"""The state collectors, by the names that recorded runs have for them. They are not compared with other methods."""
 
 _COLLECTOR_COSTS = {"survey": 1.5, "survey_uncorrected": 1.5, "lean_survey": 3.5, "lean_reads": 1.0}
 """How much more a state collector costs than its method: it goes on where the method ends, and makes every move where a
@@ -94,16 +92,12 @@ def build_method(
     *,
     score_scale: ScoreScale | None = None,
 ) -> Method:
-    """Makes a method ready to run.
+    """Make a method ready to run.
 
     Args:
         chosen: A choice, or text such as `NAME:key=value,...`; also the name of a state collector.
         inputs: What it is built from; by default no calibration and the thresholds of the paper.
         score_scale: Where the retriever's scores lie, for a state collector, which has no calibration.
-
-    Raises:
-        SettingsError: No method is called that, or its options cannot be used.
-        CalibrationError: The method needs a calibration, and there is none.
     """
     inputs = inputs or MethodInputs()
     if isinstance(chosen, str):
@@ -129,7 +123,7 @@ def build_method(
 
 
 def needs_calibration(name: str) -> bool:
-    """Says whether the method of that name needs a fit for the model. A method that is not installed here does not."""
+    """Return whether a method needs a fit for the model; False for a method that is not installed."""
     return name in METHODS and METHODS[name].needs_calibration
 
 
@@ -150,14 +144,14 @@ class SearchPlan:
 
 
 def plan_search(settings: Settings, text: str) -> SearchPlan:
-    """Return how the method searches that `NAME` or `NAME:key=value,...` stands for."""
+    """Return how the method searches that `NAME` or `NAME:key=value,...` names."""
     profile = find_profile(text.partition(":")[0]) or PROFILES["paper"]
     pack = profile.pack if settings.pack is None else settings.pack
     return SearchPlan(settings.retriever or profile.retriever, pack or None)
 
 
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:
-    """Gives what a mean episode of a method costs before a run has measured it; None where nobody knows.
+    """Return what a mean episode of a method costs before a run has measured it; None if it is unknown.
 
     The figures are for top-k 5 and passages of about a hundred words. Questions, corpora and models differ, so they can
     be off by a factor of two.

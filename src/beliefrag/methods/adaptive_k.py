@@ -13,14 +13,12 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["AdaptiveK", "LargestDrop"]
-
 
 @dataclass(frozen=True, slots=True)
 class LargestDrop:
-    """Keeps what stands above the largest drop between neighbours in the list of scores.
+    """Keeps what is above the largest drop between neighbours in the list of scores.
 
-    Of equal drops the first counts. Where the scores do not fall at all there is no place to cut, and all is kept.
+    Of equal drops the first counts. Where the scores do not fall at all no place to cut exists, and all is kept.
     """
 
     depth: int = 50
@@ -37,7 +35,7 @@ class LargestDrop:
             )
 
     def keep(self, scores: Sequence[float]) -> int:
-        """Says how many to keep."""
+        """Return how many to keep."""
         drops = [upper - lower for upper, lower in pairwise(scores)]
         drops = drops[: len(drops) - int(len(drops) * self.tail)]
         if not drops or max(drops) <= 0.0:
@@ -79,17 +77,15 @@ class AdaptiveK:
         return LargestDrop(self.depth, self.buffer, self.tail)
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """RETRIEVE with a cut, then ANSWER."""
         if view.queries:
-            return answer(view, f"the one search is made, and its scores kept {len(view.passages)}")
-        return (
-            search(view, "search once, and cut at the largest drop", cut=self.cut) if can_search(view) else stop(view)
-        )
+            return answer(view, "one-search")
+        return search(view, "largest-drop", cut=self.cut) if can_search(view) else stop(view)

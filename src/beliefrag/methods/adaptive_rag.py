@@ -19,8 +19,6 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape
 from beliefrag.types import Decision
 
-__all__ = ["AdaptiveRag"]
-
 # A word after the letter makes it an article ("A search is needed"), and no class.
 _LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
 
@@ -43,7 +41,7 @@ class AdaptiveRag:
     name: ClassVar[str] = "adaptive_rag"
 
     def begin(self) -> Controller:
-        """Gives a controller that has not chosen its route yet."""
+        """Return a controller that has not chosen its route yet."""
         return _Controller()
 
 
@@ -74,6 +72,6 @@ async def _route(view: View, calls: ModelCalls) -> Controller:
 def _read_route(reply: ChatReply, repairs: Repairs) -> Controller:
     found = _LETTER.match(read_line(reply.text))
     if found is None:
-        raise ReplyError("The reply is none of the letters A, B and C.")
+        raise ReplyError("The reply is not one of the letters A, B and C.")
     routes: dict[str, Method] = {"A": NoRag(), "B": Static(), "C": Iterative()}
     return routes[found.group(1).upper()].begin()

@@ -14,7 +14,6 @@ from beliefrag.methods import METHODS, CostWithVerifier, MethodInputs, TypicalCo
 from beliefrag.policy import (
     NOTHING_OBSERVED,
     PRIOR,
-    UNSURE,
     Calibration,
     Situation,
     Thresholds,
@@ -28,8 +27,6 @@ from beliefrag.registry import NoOptions
 from beliefrag.types import Attempt, Belief, Decision, Observation, Passage
 from beliefrag.verifiers import DRAFT_FORMS
 
-__all__ = ["BeliefRAGMethod", "build_beliefrag", "build_lean"]
-
 
 @dataclass(frozen=True, slots=True)
 class BeliefRAGMethod:
@@ -37,8 +34,6 @@ class BeliefRAGMethod:
 
     calibration: Calibration
     thresholds: Thresholds = Thresholds()
-    guarantee: str = ""
-    """The guarantee behind `thresholds.decline_below` in words, for the reason of a declined answer."""
     name: str = "beliefrag"
 
     def begin(self) -> Controller:
@@ -69,7 +64,7 @@ def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod
     MuSiQue; the looks, the rewriter's and the query writer's calls are those of the first run.
     """
     assert inputs.calibration is not None
-    return BeliefRAGMethod(inputs.calibration, inputs.thresholds, inputs.guarantee)
+    return BeliefRAGMethod(inputs.calibration, inputs.thresholds)
 
 
 @METHODS.register(
@@ -89,7 +84,6 @@ def build_lean(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
 class _Controller:
     def __init__(self, method: BeliefRAGMethod) -> None:
         self._calibration = method.calibration
-        self._guarantee = method.guarantee
         self._thresholds = method.thresholds
         self._belief: Belief = PRIOR
         self._seen: tuple[str, ...] = ()
@@ -134,7 +128,7 @@ class _Controller:
         kept = tuple(each for each in self._seen if each not in self._observation.unhelpful)
         if ids and ids in (self._seen, kept):
             return True
-        # A draft form reads what the answer prompt would show, so that its draft can be the answer.
+        # A draft form reads what the answer prompt would show so that its draft can be the answer.
         window = view.answer_window if calls.verifier in DRAFT_FORMS else view.verifier_window
         observed = await calls.verify(view.question, window) if ids else NOTHING_OBSERVED
         if observed is None:
@@ -146,7 +140,7 @@ class _Controller:
         assert measurement.belief and measurement.diagnostics
         assert measurement.answerability is not None and measurement.retrieval_value is not None
         retained = {passage.id for passage in view.passages}
-        decision = decide(
+        return decide(
             Situation(
                 belief=measurement.belief,
                 answerability=measurement.answerability,
@@ -162,6 +156,3 @@ class _Controller:
             ),
             self._thresholds,
         )
-        if decision.branch == UNSURE and self._guarantee:
-            return replace(decision, reason=f"not sure enough for {self._guarantee}")
-        return decision

@@ -19,8 +19,6 @@ from beliefrag.types import Action, Comparison, Decision, Passage
 from beliefrag.verifiers import VERIFIERS, read_score
 from beliefrag.verifiers.probability import ask_yes_or_no
 
-__all__ = ["Crag"]
-
 _APART = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
 """What an episode costs where each passage is graded by the probability of yes."""
 
@@ -63,7 +61,7 @@ class Crag:
             raise ValueError(f"strips is at least 0, not {self.strips}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the grades."""
+        """Return a controller that remembers the grades."""
         return _Controller(self)
 
 
@@ -111,11 +109,11 @@ class _Controller:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         match view.actions[-1:]:
             case () if can_search(view):
-                return search(view, "the first search is for the question")
+                return search(view, "question")
             case (Action.VERIFY,) if Action.REWRITE in view.legal:
-                return _correct_query(view, "poor passages are gone; look for better ones")
+                return _correct_query(view, "dropped-poor")
             case (Action.REWRITE,) if can_search(view):
-                return search(view, "search with the corrected query")
+                return search(view, "corrected-query")
             case (Action.RETRIEVE,):
                 return self._judge(view)
         return self._end(view)
@@ -125,30 +123,27 @@ class _Controller:
         best, method = max(grades.values(), default=0.0), self._method
         correct = Comparison("best grade", best, "at least", method.correct, best >= method.correct)
         if correct.holds:
-            return replace(answer(view, "a passage is graded correct", correct), shown=self._refine(view))
+            return replace(answer(view, "graded-correct", correct), shown=self._refine(view))
         if Action.REWRITE not in view.legal:
             return self._end(view)
         if not view.passages:
-            return _correct_query(view, "the search found nothing")
+            return _correct_query(view, "nothing-found")
         # A passage whose grade could not be read is not condemned: what is dropped can never come back.
         poor = tuple(each for each, grade in grades.items() if grade < method.incorrect)
         if len(poor) == len(view.passages):
             incorrect = Comparison("best grade", best, "below", method.incorrect, True)
-            return _correct_query(view, "none of the passages found bears on the question", incorrect)
-        reason = "the passages found settle the question only in part"
+            return _correct_query(view, "none-relevant", incorrect)
+        reason = "in-part"
         if poor and view.correction_fits:
-            return Decision(Action.VERIFY, "prune", reason, (correct,), view.legal, drop=poor)
+            return Decision(Action.VERIFY, f"prune:{reason}", (correct,), view.legal, drop=poor)
         return _correct_query(view, reason, correct)
 
     def _end(self, view: View) -> Decision:
-        if view.nothing_missing:
-            ending = answer(view, "the query writer finds nothing left to search for")
-        else:
-            ending = stop(view)
+        ending = answer(view, "nothing-missing") if view.nothing_missing else stop(view)
         return replace(ending, shown=self._refine(view))
 
     def _refine(self, view: View) -> tuple[Passage, ...]:
-        """Gives what the answer prompt shows: the best strips of the passages that are not poor, of all if all are."""
+        """Return what the answer prompt shows: the best strips of the passages that are not poor, of all if all are."""
         window = view.answer_window
         good = tuple(p for p in window if self._grades.get(p.id, 1.0) >= self._method.incorrect) or window
         return keep_best_strips(view.question.text, good, self._method.strips) if self._method.strips else good
@@ -160,4 +155,4 @@ def _grades_schema(count: int) -> dict[str, object]:
 
 
 def _correct_query(view: View, reason: str, *compared: Comparison) -> Decision:
-    return Decision(Action.REWRITE, "rewrite", reason, compared, view.legal, reads_evidence=True)
+    return Decision(Action.REWRITE, f"rewrite:{reason}", compared, view.legal, reads_evidence=True)

@@ -16,8 +16,6 @@ from beliefrag.methods.reasoning import Word, words
 from beliefrag.models.protocol import ChatReply
 from beliefrag.types import Comparison, Decision
 
-__all__ = ["Flare"]
-
 _LONGEST_SENTENCE = 64
 """In tokens. Nothing after the first sentence is read, so nothing more is paid for."""
 
@@ -51,7 +49,7 @@ class Flare:
     """The longest text."""
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the text."""
+        """Return a controller that remembers the text."""
         return _Controller(self)
 
 
@@ -68,7 +66,7 @@ class _Draft:
         return min(word.probability for word in self.words)
 
     def query(self, masked: float) -> str:
-        """Gives the words that the model was sure enough of; all of them where it was sure of none."""
+        """Return the words that the model was sure enough of; all of them where it was sure of none."""
         sure = reasoning.strip_lead(" ".join(word.text for word in self.words if word.probability >= masked))
         return sure if re.search(r"\w", sure) else reasoning.strip_lead(self.text)
 
@@ -104,7 +102,7 @@ class _Controller:
                 "draft", "reasoner", fields, self._read, max_tokens=_LONGEST_SENTENCE, top_logprobs=1
             )
         except UnreadableReply:
-            self._end = "the text broke off"
+            self._end = "text-incomplete"
             return None
 
     def _read(self, reply: ChatReply, repairs: Repairs) -> _Draft:
@@ -112,7 +110,7 @@ class _Controller:
         if not said:
             raise ReplyError("The reply holds no sentence.")
         sentence = reasoning.first_sentence(reply.text).split()
-        # A label before the sentence, or a quote around it, is no part of it; where the two do not match, all counts.
+        # A label before the sentence, or a quote around it, is not part of it; where the two do not match, all counts.
         # Words hold no spaces, so the words of the sentence are one piece of the text between two spaces.
         text = " ".join(("", *(word.text for word in said), ""))
         at = text.find(" ".join(("", *sentence, "")))
@@ -121,11 +119,11 @@ class _Controller:
 
     def _accept(self, sentence: str) -> None:
         if reasoning.concludes(sentence):
-            self._end = "the text has come to an answer"
+            self._end = "text-concludes"
         elif reasoning.repeats(sentence, self._written):
-            self._end = "the text repeats itself"
+            self._end = "text-repeats"
         elif len(self._written) + 1 >= self._method.sentences:
-            self._end = "the text is as long as it may be"
+            self._end = "text-longest"
         self._written.append(sentence)
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
@@ -134,8 +132,6 @@ class _Controller:
         if not can_search(view):
             return stop(view)
         if self._doubtful is None:
-            return search(view, "the first search is for the question")
+            return search(view, "question")
         least = Comparison("least token probability", self._doubtful.least, "below", self._method.confident, True)
-        return search(
-            view, "the model is not sure of its next sentence", least, query=self._doubtful.query(self._method.masked)
-        )
+        return search(view, "unsure-sentence", least, query=self._doubtful.query(self._method.masked))

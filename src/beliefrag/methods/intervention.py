@@ -18,11 +18,9 @@ from beliefrag.engine.controller import Controller, Measurement, Method, View, h
 from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.types import Decision, Question
 
-__all__ = ["FrozenAnswerability", "Intervention", "MatchedState", "MethodWithIntervention", "PermutedAnswerability"]
-
 
 class Intervention(Protocol):
-    """Says which answerability an episode decides with."""
+    """Chooses the answerability that an episode decides with."""
 
     @property
     def identity(self) -> str:
@@ -30,7 +28,7 @@ class Intervention(Protocol):
         ...
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Gives the answerability in place of the live one.
+        """Return the answerability in place of the live one.
 
         Args:
             live: What was measured here.
@@ -51,7 +49,7 @@ class FrozenAnswerability:
     identity: str = "frozen"
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Gives the first value."""
+        """Return the first value."""
         return first
 
 
@@ -67,7 +65,7 @@ class MatchedState:
 class PermutedAnswerability:
     """The answerability of a matched state: same dataset, same round, another question.
 
-    The draw is seeded by seed, question and step, so that neither the order of episodes nor a resume changes it.
+    The draw is seeded by seed, question and step so that neither the order of episodes nor a resume changes it.
 
     Args:
         states: The states of the live episodes of one dataset, by searches made.
@@ -91,7 +89,7 @@ class PermutedAnswerability:
         return sorted(self.states)
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Gives a matched state's value; the live one where no other question gives any."""
+        """Return a matched state's value; the live one where no other question gives any."""
         others = self._matching_answerabilities(view.question.id, view.spent.rounds)
         if not others:
             return live
@@ -99,7 +97,7 @@ class PermutedAnswerability:
         return draw.choice(others)
 
     def _matching_answerabilities(self, question_id: str, rounds: int) -> list[float]:
-        # Searches that no live episode made have no match of their own: the latest round that has one stands in.
+        # Searches that no live episode made have no match: the latest round that has one is used.
         for known in reversed([known for known in self.rounds if known <= rounds]):
             others = [s.answerability for s in self.states[known] if s.question_id != question_id]
             if others:
@@ -122,7 +120,7 @@ class MethodWithIntervention:
         return self.method.name
 
     def begin(self) -> Controller:
-        """Gives a controller of the method, with the intervention between measuring and deciding."""
+        """Return a controller of the method, with the intervention between measuring and deciding."""
         named = {hide_question_id(question).id: question for question in self.questions}
         return _Controller(self.method.begin(), self.intervention, named)
 

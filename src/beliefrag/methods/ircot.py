@@ -12,8 +12,6 @@ from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["IrCot"]
-
 
 @METHODS.register(
     "ircot", title="IRCoT", summary="Searches for each sentence of its reasoning.", cost=TypicalCost(3, 3_330, 52)
@@ -31,7 +29,7 @@ class IrCot:
     name: ClassVar[str] = "ircot"
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the reasoning."""
+        """Return a controller that remembers the reasoning."""
         return _Controller()
 
 
@@ -48,12 +46,12 @@ class _Controller:
                     "reasoner", "reasoner", fields, lambda reply, _: reasoning.first_sentence(reply.text)
                 )
             except UnreadableReply:
-                self._end = "the reasoning broke off"
+                self._end = "reasoning-incomplete"
                 return Measurement()
             if reasoning.concludes(sentence):
-                self._end = "the reasoning has come to an answer"
+                self._end = "reasoning-concludes"
             elif reasoning.repeats(sentence, self._written):
-                self._end = "the reasoning repeats itself"
+                self._end = "reasoning-repeats"
             self._written.append(sentence)
         return Measurement()
 
@@ -63,5 +61,5 @@ class _Controller:
         if not can_search(view):
             return stop(view)
         if not view.queries:
-            return search(view, "the first search is for the question")
-        return search(view, "search for the latest sentence of the reasoning", query=self._written[-1])
+            return search(view, "question")
+        return search(view, "latest-sentence", query=self._written[-1])

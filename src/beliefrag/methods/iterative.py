@@ -11,8 +11,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["Iterative"]
-
 _COMPLETE = "it seems to have found what it looked for; look for passages that confirm or complete it"
 
 
@@ -24,7 +22,7 @@ _COMPLETE = "it seems to have found what it looked for; look for passages that c
 )
 @dataclass(frozen=True, slots=True)
 class Iterative:
-    """Makes every search that the budget has rounds for, the query writer between them, then answers.
+    """Searches as often as the budget has rounds, the query writer between them, then answers.
 
     The fixed schedule shows what brute force buys, so the query writer's SUFFICIENT does not end it: the last query
     is rewritten instead, and the round is made. Stopping early would make it an adaptive method.
@@ -39,7 +37,7 @@ class Iterative:
             raise ValueError(f"rounds is at least 1, not {self.rounds}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers its next query."""
+        """Return a controller that remembers its next query."""
         return _Controller(self.rounds)
 
 
@@ -64,5 +62,5 @@ class _Controller:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         rounds = self._planned_rounds(view)
         if self._may_continue(view):
-            return search(view, f"round {view.spent.rounds + 1} of {rounds}", query=self._query)
-        return answer(view, "all rounds are made") if 0 < rounds <= view.spent.rounds else stop(view)
+            return search(view, "next-round", query=self._query)
+        return answer(view, "all-rounds") if 0 < rounds <= view.spent.rounds else stop(view)

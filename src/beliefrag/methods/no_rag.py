@@ -11,8 +11,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer
 from beliefrag.types import Decision
 
-__all__ = ["NoRag"]
-
 
 @METHODS.register(
     "no_rag",
@@ -31,13 +29,13 @@ class NoRag:
     name: ClassVar[str] = "no_rag"
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """ANSWER."""
-        return answer(view, "this method answers without searching")
+        return answer(view, "without-search")

@@ -19,15 +19,13 @@ from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape
 from beliefrag.retrieval.chunk import split_sentences
 
-__all__ = ["Word", "concludes", "fields", "first_sentence", "repeats", "reply_probability", "strip_lead", "words"]
-
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)
 _CONCLUSION = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
 _LEAD = re.compile(r"\A(?:so|thus|therefore|hence)?,?\s*(?:the\s+)?(?:final\s+)?answer\s+is\b\s*:?\s*", re.IGNORECASE)
 
 
 def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, str]:
-    """Gives what the prompt for the next sentence is filled with."""
+    """Return what the prompt for the next sentence is filled with."""
     return {
         "question": escape(view.question.text),
         "evidence": calls.show_evidence(view.question, view.answer_window),
@@ -36,11 +34,7 @@ def fields(view: View, calls: ModelCalls, written: Sequence[str]) -> dict[str, s
 
 
 def first_sentence(text: str) -> str:
-    """Gives the first sentence of a reply; a model that is asked for one often goes on.
-
-    Raises:
-        ReplyError: The reply has no words.
-    """
+    """Return the first sentence of a reply; a model that is asked for one often goes on."""
     sentence = next(split_sentences(_LABEL.sub("", read_line(text))), "")
     if not re.search(r"\w", sentence):
         raise ReplyError("The reply holds no sentence.")
@@ -48,7 +42,7 @@ def first_sentence(text: str) -> str:
 
 
 def concludes(sentence: str) -> bool:
-    """Says whether the sentence gives the answer, so that no other follows it.
+    """Return whether the sentence gives the answer so that no other follows it.
 
     As in IRCoT's own exit, "answer is" may stand anywhere in it: models often add the answer to the last fact.
     """
@@ -56,12 +50,12 @@ def concludes(sentence: str) -> bool:
 
 
 def strip_lead(sentence: str) -> str:
-    """Gives the sentence without the words that announce the answer: those are no use to a search."""
+    """Return the sentence without the words that announce the answer: they do not help a search."""
     return _LEAD.sub("", sentence)
 
 
 def repeats(sentence: str, written: Sequence[str]) -> bool:
-    """Says whether the sentence says what an earlier one said: then the reasoning has ended."""
+    """Return whether the sentence says what an earlier one said: then the reasoning has ended."""
     return sentence.casefold().split() in [earlier.casefold().split() for earlier in written]
 
 
@@ -74,20 +68,12 @@ class Word:
 
 
 def reply_probability(reply: ChatReply, method: str) -> float:
-    """Gives the probability of the whole reply: the product over its tokens.
-
-    Raises:
-        ModelError: The model reports no token probabilities.
-    """
+    """Return the probability of the whole reply: the product over its tokens."""
     return math.exp(sum(min(0.0, token.logprob) for token in _tokens(reply, method)))
 
 
 def words(reply: ChatReply, method: str) -> tuple[Word, ...]:
-    """Gives the reply's words in their order.
-
-    Raises:
-        ModelError: The model reports no token probabilities.
-    """
+    """Return the reply's words in their order."""
     found: list[list[tuple[str, float]]] = []
     within = False
     for token in _tokens(reply, method):

@@ -16,8 +16,6 @@ from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.prompts import escape
 from beliefrag.types import Decision
 
-__all__ = ["RlSearch"]
-
 _THOUGHT_TAG = re.compile(r"<(/?)think>", re.IGNORECASE)
 _STEP = re.compile(
     r"<(search|answer)>(.*?)(?:</\1>|(?=</?(?:search|answer|information|think)>)|\Z)", re.DOTALL | re.IGNORECASE
@@ -48,7 +46,7 @@ class RlSearch:
     """Who gives the answer: the dialogue's last step, or the shared answer prompt."""
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the dialogue."""
+        """Return a controller that remembers the dialogue."""
         return _Controller(self)
 
 
@@ -59,7 +57,7 @@ class _Step:
     thought: str
 
     def as_message(self) -> Message:
-        """Gives what the dialogue remembers of a reply: the model's step, and nothing that it made up after it."""
+        """Return what the dialogue remembers of a reply: the model's step, and nothing that it made up after it."""
         thought = f"<think>{escape(self.thought)[:_LONGEST_THOUGHT]}</think> " if self.thought else ""
         return Message("assistant", f"{thought}<{self.kind}>{escape(self.text)}</{self.kind}>")
 
@@ -90,14 +88,13 @@ class _Controller:
     def decide(self, view: View, measurement: Measurement) -> Decision:
         tokens_are_left = view.spent.tokens < view.budget.tokens
         if self._step is None:
-            reason = "the dialogue broke off; answer from what was found"
-            return answer(view, reason) if tokens_are_left else stop(view)
+            return answer(view, "dialogue-incomplete") if tokens_are_left else stop(view)
         if self._step.kind == "answer":
             if self._options.reader == "shared" and view.passages and tokens_are_left:
-                return answer(view, "the model would answer; the shared prompt does so from what was found")
-            return answer(view, "the model answers", answer=self._step.text)
+                return answer(view, "shared-reader")
+            return answer(view, "model-answers", answer=self._step.text)
         if can_search(view):
-            return search(view, "the model asks for a search", query=self._step.text)
+            return search(view, "model-asks", query=self._step.text)
         return stop(view)
 
     def _information_message(self, view: View, calls: ModelCalls) -> Message:
@@ -109,7 +106,7 @@ class _Controller:
 
 
 def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
-    """Gives the first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
+    """Return the first step of a reply. Its tag is open at the end, because that is where the reply was stopped."""
     said, thought = _split_thoughts(reply.text)
     found = _STEP.search(said)
     if found is None:
@@ -122,7 +119,7 @@ def _read_step(reply: ChatReply, repairs: Repairs) -> _Step:
 
 
 def _split_thoughts(text: str) -> tuple[str, str]:
-    """Gives what a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
+    """Return what a reply says outside its closed thoughts, and the thoughts. A thought that is not closed stays."""
     pieces: list[str] = []
     found: list[str] = []
     opening: re.Match[str] | None = None

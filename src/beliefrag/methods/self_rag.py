@@ -18,8 +18,6 @@ from beliefrag.prompts import escape
 from beliefrag.types import Comparison, Decision
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
 
-__all__ = ["SelfRag"]
-
 
 @METHODS.register(
     "self_rag",
@@ -47,7 +45,7 @@ class SelfRag:
             raise ValueError(f"threshold lies from 0 to below 1, not at {self.threshold}")
 
     def begin(self) -> Controller:
-        """Gives a controller that remembers the latest yes or no."""
+        """Return a controller that remembers the latest yes or no."""
         return _Controller(self.threshold)
 
 
@@ -75,16 +73,16 @@ class _Controller:
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         if not self._wanted:
-            return answer(view, "the trigger says that no search is needed", *self._compared)
+            return answer(view, "trigger-no", *self._compared)
         if can_search(view):
-            return search(view, "the trigger asks for a search", *self._compared)
+            return search(view, "trigger-yes", *self._compared)
         if view.nothing_missing:
-            return answer(view, "the query writer finds nothing left to search for")
+            return answer(view, "nothing-missing")
         return stop(view)
 
 
 def _read_yes(reply: ChatReply, repairs: Repairs) -> float:
-    """Gives the probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
+    """Return the probability of yes; 1 or 0 by the word itself where the model reports no probabilities."""
     if reply.tokens:
         # A sign or a label before the word hides its odds: then the word itself must do.
         with contextlib.suppress(ReplyError):

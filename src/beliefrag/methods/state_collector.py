@@ -17,8 +17,6 @@ from beliefrag.methods.decisions import stop
 from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
 from beliefrag.types import Attempt, Decision, Diagnostics
 
-__all__ = ["StateCollector", "collect_states"]
-
 _NEVER = LogisticAnswerability(-1000.0, Diagnostics(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 _ALWAYS = ScheduledValue({0: 1.0})
 

@@ -11,8 +11,6 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision
 
-__all__ = ["Static"]
-
 
 @METHODS.register(
     "static", title="Static", summary="Searches once for the question, then answers.", cost=TypicalCost(1, 880, 6)
@@ -24,15 +22,15 @@ class Static:
     name: ClassVar[str] = "static"
 
     def begin(self) -> Controller:
-        """Gives this object itself: it keeps no state between steps."""
+        """Return this object itself: it keeps no state between steps."""
         return self
 
     async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measures nothing."""
+        """Measure nothing."""
         return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """RETRIEVE, then ANSWER."""
         if view.queries:
-            return answer(view, "the one search is made")
-        return search(view, "this method searches once") if can_search(view) else stop(view)
+            return answer(view, "one-search")
+        return search(view, "once") if can_search(view) else stop(view)

@@ -11,11 +11,9 @@ from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.chunk import split_sentences
 from beliefrag.types import Passage
 
-__all__ = ["keep_best_strips"]
-
 
 def keep_best_strips(question: str, passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
-    """Keeps the best strips of the passages, up to a limit over all; a passage without one is left out.
+    """Keep the best strips of the passages, up to a limit over all; a passage without one is left out.
 
     A strip counts by the words that it shares with the question and with the titles of the other passages, rare words
     more: a question of several steps is answered by sentences that name what another passage is about. The first

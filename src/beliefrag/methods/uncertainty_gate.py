@@ -16,8 +16,6 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Comparison, Decision
 
-__all__ = ["UncertaintyGate"]
-
 
 @METHODS.register(
     "uncertainty_gate",
@@ -40,7 +38,7 @@ class UncertaintyGate:
     sure: float = 0.5
 
     def begin(self) -> Controller:
-        """Gives a controller that has not tried to answer yet."""
+        """Return a controller that has not tried to answer yet."""
         return _Controller(self)
 
 
@@ -65,11 +63,11 @@ class _Controller:
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         if view.queries:
-            return answer(view, "the one search is made")
+            return answer(view, "one-search")
         holds = self._answer is not None and self._probability >= self._method.sure
         sure = Comparison("answer probability", self._probability, "at least", self._method.sure, holds)
         if holds:
-            return answer(view, "the model is sure of its own answer", sure, answer=self._answer)
+            return answer(view, "model-sure", sure, answer=self._answer)
         if can_search(view):
-            return search(view, "the model is not sure of its own answer", sure)
+            return search(view, "model-unsure", sure)
         return stop(view)

@@ -18,7 +18,6 @@ from beliefrag.policy.calibration import (
     ScheduledValue,
 )
 from beliefrag.policy.decide import (
-    BEST_ANSWER,
     UNSURE,
     Situation,
     Spent,
@@ -39,7 +38,6 @@ from beliefrag.policy.diagnostics import (
 from beliefrag.policy.evidence import Evidence, EvidenceChange, Mutation
 
 __all__ = [
-    "BEST_ANSWER",
     "FALLBACK_SCHEDULE",
     "NEUTRAL_RELEVANCE",
     "NOTHING_OBSERVED",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.types import Belief, Diagnostics
 
-__all__ = ["DIMENSIONS", "PRIOR", "DimensionParameters", "estimate", "update"]
-
 
 @dataclass(frozen=True, slots=True)
 class DimensionParameters:
@@ -43,7 +41,7 @@ PRIOR = Belief(**{name: row.prior for name, row in DIMENSIONS.items()}, cost=0.0
 
 
 def estimate(dimension: DimensionParameters, x: Diagnostics) -> float:
-    """Gives the belief that x alone would give: sigmoid(alpha + w . x)."""
+    """Return the belief that x alone would give: sigmoid(alpha + w . x)."""
     return sigmoid(_score(dimension, x))
 
 

@@ -20,20 +20,6 @@ from typing import Protocol
 from beliefrag.policy.diagnostics import ScoreScale, sigmoid
 from beliefrag.types import Diagnostics
 
-__all__ = [
-    "FALLBACK_SCHEDULE",
-    "Answerability",
-    "Calibration",
-    "FittedValue",
-    "IsotonicAnswerability",
-    "LogisticAnswerability",
-    "PlattAnswerability",
-    "RawAnswerability",
-    "RetrievalValue",
-    "ScheduledValue",
-    "log_odds",
-]
-
 _CERTAIN = 1e-6
 """Nearer to 0 or 1 than this a raw score counts as this near: log-odds have no end."""
 
@@ -102,7 +88,7 @@ class RawAnswerability:
 
 
 def log_odds(sufficiency: float) -> float:
-    """Gives the logit of a raw score, which Platt's form is a line in."""
+    """Return the logit of a raw score, which Platt's form is a line in."""
     p = min(max(sufficiency, _CERTAIN), 1 - _CERTAIN)
     return math.log(p / (1 - p))
 
@@ -140,7 +126,7 @@ class ScheduledValue:
     schedule: Mapping[int, float] = field(default_factory=lambda: dict(FALLBACK_SCHEDULE))
 
     def probability(self, *, rounds: int, novelty: float, sufficiency: float) -> float:
-        """Gives the scheduled value; novelty and sufficiency play no part."""
+        """Return the scheduled value; novelty and sufficiency play no part."""
         return self.schedule[min(rounds, max(self.schedule))]
 
 
@@ -149,6 +135,6 @@ class Calibration:
     """What was fitted for a model and a corpus: an artifact gives it, and a method decides with it."""
 
     score_scale: ScoreScale | None
-    """None where the retriever's scores have no say about relevance."""
+    """None where the retriever's scores say nothing about relevance."""
     answerability: Answerability
     retrieval_value: RetrievalValue

@@ -12,23 +12,8 @@ from dataclasses import dataclass, fields, replace
 
 from beliefrag.types import TERMINAL, Action, Belief, Budget, Comparison, Decision
 
-__all__ = [
-    "BEST_ANSWER",
-    "UNSURE",
-    "Situation",
-    "Spent",
-    "Thresholds",
-    "correction_fits",
-    "decide",
-    "legal_actions",
-]
-
 _CORRECTION_CHAIN = 3
 """VERIFY, REWRITE, RETRIEVE."""
-BEST_ANSWER = "; give the best answer from what there is"
-"""How a reason to STOP ends. It is left out where the answer is then held back."""
-_NO_SEARCH_LEFT = "no search is left within the budget"
-_NOT_WORTH = "no search is worth making"
 UNSURE = "abstain-unsure"
 """The branch that holds an answer back because of `Thresholds.decline_below`."""
 
@@ -44,7 +29,7 @@ class Spent:
 
 
 def correction_fits(budget: Budget, spent: Spent) -> bool:
-    """Says whether a whole correction and a terminal action can still be afforded."""
+    """Return whether a whole correction and a terminal action can still be afforded."""
     return _can_search(budget, spent) and budget.actions - spent.actions >= _CORRECTION_CHAIN + 1
 
 
@@ -57,7 +42,7 @@ def legal_actions(
     nothing_missing: bool = False,
     has_rewritten: bool = False,
 ) -> tuple[Action, ...]:
-    """Gives the actions that the harness will carry out now, in the order of `Action`.
+    """Return the actions that the harness will carry out now, in the order of `Action`.
 
     Args:
         budget: The limits.
@@ -160,28 +145,28 @@ class Situation:
 
 
 def decide(situation: Situation, thresholds: Thresholds) -> Decision:
-    """Chooses one legal action."""
+    """Choose one legal action."""
     for branch in (_finish_correction, _start_correction, _answer, _search_again):
         decision = branch(situation, thresholds)
         if decision is not None:
             break
     else:
-        decision = _abstain(situation, thresholds, _NOT_WORTH) or _stop(situation, thresholds)
+        decision = _abstain(situation, thresholds) or _stop(situation, thresholds)
     return _set_rewriter(_hold_back_if_unsure(decision, situation, thresholds), thresholds)
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
     last = s.actions[-1] if s.actions else None
     if last is Action.VERIFY and Action.REWRITE in s.legal and t.correction_replaces:
-        return _make_decision(s, Action.REWRITE, "finish-correction", "weak passages are gone; look for better ones")
+        return _make_decision(s, Action.REWRITE, "finish-correction")
     if last is Action.REWRITE and Action.RETRIEVE in s.legal:
-        return _make_decision(s, Action.RETRIEVE, "finish-rewrite", "the query was rewritten; search with it")
+        return _make_decision(s, Action.RETRIEVE, "finish-rewrite")
     return None
 
 
 def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
     first = Action.VERIFY if t.correction_prunes else Action.REWRITE
-    # The ablated corrections start where the whole one would, so that they differ from it in nothing but what they do.
+    # The ablated corrections start where the whole one would so that they differ from it in nothing but what they do.
     if not (s.correction_fits and Action.VERIFY in s.legal and first in s.legal):
         return None
     if not t.correction_replaces and s.actions[-1:] == (Action.VERIFY,):
@@ -191,19 +176,18 @@ def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
     unreliable = _below("reliability", s.belief.reliability, t.reliability)
     flagged = _at_least("flagged passages", float(s.flagged), 1.0)
     if t.correct_conflict and conflict.holds:
-        return _make_decision(s, first, "correct-conflict", "the evidence contradicts itself", conflict)
+        return _make_decision(s, first, "correct-conflict", conflict)
     if t.correct_unreliable and unreliable.holds:
-        return _make_decision(s, first, "correct-unreliable", "the evidence is not reliable enough", unreliable)
+        return _make_decision(s, first, "correct-unreliable", unreliable)
     if t.correct_flagged and flagged.holds:
-        words = "the verifier flagged one passage" if s.flagged == 1 else f"the verifier flagged {s.flagged} passages"
-        return _make_decision(s, first, "correct-flagged", words, flagged)
+        return _make_decision(s, first, "correct-flagged", flagged)
     return None
 
 
 def _answer(s: Situation, t: Thresholds) -> Decision | None:
     answerable, calm = _compare_for_answer(s, t)
     if answerable.holds and calm.holds:
-        return _make_decision(s, Action.ANSWER, "answer", "the question can be answered now", answerable, calm)
+        return _make_decision(s, Action.ANSWER, "answer", answerable, calm)
     return None
 
 
@@ -221,26 +205,22 @@ def _search_again(s: Situation, t: Thresholds) -> Decision | None:
         return None
     stale = _below("novelty", s.novelty, t.novelty)
     if stale.holds and s.rounds >= 1 and Action.REWRITE in s.legal:
-        reason = "the last search brought little new; change the query first"
-        return _make_decision(s, Action.REWRITE, "rewrite", reason, unanswerable, worth, stale)
-    reason = "not answerable yet, and another search is worth it"
-    return _make_decision(s, Action.RETRIEVE, "retrieve", reason, unanswerable, worth)
+        return _make_decision(s, Action.REWRITE, "rewrite", unanswerable, worth, stale)
+    return _make_decision(s, Action.RETRIEVE, "retrieve", unanswerable, worth)
 
 
-def _abstain(s: Situation, t: Thresholds, why: str) -> Decision | None:
+def _abstain(s: Situation, t: Thresholds) -> Decision | None:
     inadequate = (
         _below("sufficiency", s.belief.sufficiency, t.abstain_sufficiency),
         _above("uncertainty", s.belief.uncertainty, t.abstain_uncertainty),
         _below("answerability", s.answerability, t.abstain_answerability),
     )
     if t.abstain and all(comparison.holds for comparison in inadequate):
-        reason = f"the evidence is inadequate and {why}"
-        return _make_decision(s, Action.ABSTAIN, "abstain", reason, *inadequate)
+        return _make_decision(s, Action.ABSTAIN, "abstain", *inadequate)
     if t.abstain and not s.retained:
         # With nothing retained the belief stays where it was, so its thresholds cannot speak; the case is plain.
         unanswerable = _below("answerability", s.answerability, t.answer)
-        reason = f"no passage was found to answer from, and {why}"
-        return _make_decision(s, Action.ABSTAIN, "abstain-nothing-found", reason, unanswerable)
+        return _make_decision(s, Action.ABSTAIN, "abstain-nothing-found", unanswerable)
     return None
 
 
@@ -248,25 +228,25 @@ def _stop(s: Situation, t: Thresholds) -> Decision:
     answerable, calm = _compare_for_answer(s, t)
     worth = _at_least("retrieval value", s.retrieval_value, t.retrieval_value)
     if s.nothing_missing:
-        reason = "the query writer finds nothing left to search for"
+        reason = "stop:nothing-missing"
     elif Action.RETRIEVE not in s.legal:
-        reason = _NO_SEARCH_LEFT
+        reason = "stop:budget"
     elif answerable.holds:
-        reason = "the evidence still contradicts itself"
+        reason = "stop:conflict"
     else:
-        reason = "another search is not worth it"
-    return _make_decision(s, Action.STOP, "stop", reason + BEST_ANSWER, answerable, calm, worth)
+        reason = "stop:not-worth"
+    return _make_decision(s, Action.STOP, reason, answerable, calm, worth)
 
 
 def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:
     if t.decline_below is None or decision.action not in {Action.ANSWER, Action.STOP}:
         return decision
     unsure = _below("answerability", s.answerability, t.decline_below)
-    return _make_decision(s, Action.ABSTAIN, UNSURE, "not sure enough to answer", unsure) if unsure.holds else decision
+    return _make_decision(s, Action.ABSTAIN, UNSURE, unsure) if unsure.holds else decision
 
 
-def _make_decision(s: Situation, action: Action, branch: str, reason: str, *compared: Comparison) -> Decision:
-    return Decision(action=action, branch=branch, reason=reason, comparisons=compared, legal=s.legal)
+def _make_decision(s: Situation, action: Action, reason: str, *compared: Comparison) -> Decision:
+    return Decision(action, reason, compared, s.legal)
 
 
 def _set_rewriter(decision: Decision, t: Thresholds) -> Decision:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from beliefrag.types import Diagnostics, Observation, Passage
 
-__all__ = ["NEUTRAL_RELEVANCE", "NOTHING_OBSERVED", "ScoreScale", "cost", "measure", "novelty", "relevance", "sigmoid"]
-
 NOTHING_OBSERVED = Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
 """What holds with no evidence, by structure; and the cautious reading of a verifier reply that cannot be used."""
 
@@ -18,7 +16,7 @@ SOFTMAX_TEMPERATURE = 0.2
 """tau_R: how strongly the best scores outweigh the others."""
 
 NEUTRAL_RELEVANCE = 0.5
-"""Relevance of passages whose scores have no say: the middle of its range, where that of an ordinary search lies."""
+"""Relevance of passages whose scores say nothing: the middle of its range, where that of an ordinary search lies."""
 
 _WORD = re.compile(r"\w+")
 
@@ -36,7 +34,7 @@ class ScoreScale:
 
 
 def sigmoid(value: float) -> float:
-    """Gives the logistic function, without overflow at either end."""
+    """Return the logistic function, without overflow at either end."""
     if value >= 0:
         return 1.0 / (1.0 + math.exp(-value))
     power = math.exp(value)
@@ -48,7 +46,7 @@ def relevance(scores: Sequence[float], scale: ScoreScale | None, k: int) -> floa
 
     Args:
         scores: The retriever's raw score of each retained passage.
-        scale: Where the retriever's scores lie. None where its scores have no say about relevance: then R is
+        scale: Where the retriever's scores lie. None where its scores say nothing about relevance: then R is
             `NEUTRAL_RELEVANCE` for any evidence, and only the verifier tells good passages from poor ones.
         k: How many of the best scores count.
     """
@@ -88,7 +86,7 @@ def cost(tokens_used: int, token_budget: int) -> float:
 
 
 def measure(observation: Observation, *, relevance: float, novelty: float, cost: float) -> Diagnostics:
-    """Puts the verifier's four scores and the three local ones together into x."""
+    """Put the verifier's four scores and the three local ones together into x."""
     return Diagnostics(
         relevance=relevance,
         support=observation.support,

@@ -8,8 +8,6 @@ from typing import Literal
 
 from beliefrag.types import Hit, Passage
 
-__all__ = ["Evidence", "EvidenceChange", "Mutation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
@@ -44,7 +42,7 @@ class _Entry:
 class Evidence:
     """The passages an episode holds.
 
-    Passages are kept in the order in which they came, so that a prompt built from them begins like the one before
+    Passages are kept in the order in which they came so that a prompt built from them begins like the one before
     it and a model server can reuse the shared beginning.
     A passage that was dropped never comes back.
     """
@@ -105,7 +103,7 @@ class Evidence:
         return EvidenceChange(tuple(added), tuple(known), tuple(refused))
 
     def drop(self, ids: Iterable[str], *, step: int, reason: str) -> tuple[str, ...]:
-        """Removes passages. Ids that are not retained are passed over; returns those removed."""
+        """Remove passages. Ids that are not retained are passed over; returns those removed."""
         removed = []
         for identifier in ids:
             entry = self._entries.pop(identifier, None)
@@ -116,7 +114,7 @@ class Evidence:
         return tuple(removed)
 
     def window(self, size: int) -> tuple[Passage, ...]:
-        """Gives at most `size` retained passages, for a prompt.
+        """Return at most `size` retained passages, for a prompt.
 
         Where there are more, each search keeps its best: BM25 scores of different queries cannot be compared, ranks
         can. The passages come in the order in which they entered.

@@ -1,6 +1,6 @@
 """The prompts: one text file each, versioned with the code, replaceable by a folder of the user's own.
 
-Untrusted text is escaped before it is filled in, so that it cannot pass for anything else: see
+Untrusted text is escaped before it is filled in so that it cannot pass for anything else: see
 `beliefrag.prompts.escaping`.
 """
 
@@ -56,7 +56,7 @@ class Prompts:
     """A set of templates.
 
     Point `folder` at files named like ours (`verifier.txt`, `answer.txt`, ...) to replace some or all of them; that
-    is how somebody runs the paper's own wording.
+    is how a user runs the paper's own wording.
     """
 
     templates: Mapping[str, str]
@@ -69,16 +69,11 @@ class Prompts:
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Prompts:
-        """Reads the shipped prompts, and those in `folder` over them.
-
-        Raises:
-            SettingsError: The folder is missing, holds a file that is no prompt of ours, or a template uses an
-                unknown field or lacks the question.
-        """
+        """Read the shipped prompts, and those in `folder` over them."""
         return cls(_read_shipped() | (_read_replacements(folder) if folder is not None else {}))
 
     def fill(self, prompt: str, **values: str) -> str:
-        """Replaces the fields of the template in one pass: text that was filled in is never looked at again."""
+        """Replace the fields of the template in one pass: text that was filled in is never looked at again."""
         return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
 
     def hashes(self) -> dict[str, str]:
@@ -118,9 +113,9 @@ def _read_replacements(folder: Path) -> dict[str, str]:
 
 
 def evidence_block(passages: Sequence[Passage]) -> str:
-    """Gives the passages, numbered from 1 in their order, each on one delimited line.
+    """Return the passages, numbered from 1 in their order, each on one delimited line.
 
-    Numbers stand for ids: they are short, a small model copies them without slips, and an id that came from a file
+    Numbers replace ids: they are short, a small model copies them without slips, and an id that came from a file
     name never reaches a prompt.
     """
     if not passages:

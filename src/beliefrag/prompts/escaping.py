@@ -1,4 +1,4 @@
-"""Makes untrusted text safe to put into a prompt.
+"""Escapes untrusted text before it is put into a prompt.
 
 Three things must not happen: a passage ends its own delimiter, a passage imitates another one, or its text becomes a
 control token of the model's chat template (such as an end-of-turn mark). They need an angle bracket, a mark with square
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-
-__all__ = ["CONTROL_TOKENS", "escape", "unescape"]
 
 CONTROL_TOKENS: Mapping[str, tuple[str, ...]] = {
     "ChatML: Qwen, Yi, SmolLM (tokenizer_config.json)": ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_sep|>"),
@@ -97,7 +95,7 @@ _BLANK = "\u2800"
 
 
 def escape(text: str) -> str:
-    """Gives the text on one line, without angle brackets and invisible characters, safe between our delimiters."""
+    """Return the text on one line, without angle brackets and invisible characters, safe between our delimiters."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not text.isascii():
         text = _JOINER.sub("", _INVISIBLE.sub("", text)).replace(_BLANK, " ")
@@ -113,5 +111,5 @@ def _space_out(mark: re.Match[str]) -> str:
 
 
 def unescape(text: str) -> str:
-    """Gives a reply with the brackets of the original passages put back, for people to read."""
+    """Return a reply with the brackets of the original passages put back, for people to read."""
     return text.replace("‹", "<").replace("›", ">")

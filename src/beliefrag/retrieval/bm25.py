@@ -265,6 +265,17 @@ class Bm25Index:
                     rows.append(PassageRow(int(key or 0), identifier, title, text, source, links))
             yield rows
 
+    def read_passages(self) -> Iterator[list[tuple[Passage, tuple[str, ...]]]]:
+        """Yield all passages with their sources, some thousand at a time.
+
+        Raises:
+            CorpusError: The index is damaged.
+        """
+        for addresses in self._read_addresses():
+            with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
+                page = [to_passage(self._searcher.doc(address)) for address in addresses]
+            yield page
+
     def _read_addresses(self) -> Iterator[list[tantivy.DocAddress]]:
         """Gives where all passages lie, a page at a time."""
         for start in range(0, len(self), _ADDRESSES):

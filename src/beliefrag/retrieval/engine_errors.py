@@ -26,38 +26,27 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.EEXIST})
 
-_PROBE = b"\0" * 65536
 _LARGE_FILE = 128 * 1024 * 1024
 """As many bytes as the engine may write at once: a limit on the size of files that is below it stops an index."""
 
 
 def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> AbstractContextManager[None]:
-    """Turns every error of the engine into one of ours.
-
-    Args:
-        kind: The error to raise.
-        message: What could not be done, without a full stop; the engine's own words follow it.
-        remedy: What to do next.
-    """
+    """Turn every error of the engine into one of ours: the message, and the engine's own words."""
     return _replace_errors(lambda problem: kind(f"{message}: {_one_line(problem)}.", remedy=remedy))
 
 
 def explain_write_errors(index: Path) -> AbstractContextManager[None]:
-    """Turns every failure to write an index into one error, with the remedy that belongs to what the system said.
-
-    Args:
-        index: The folder of the index.
-    """
+    """Turn every failure to write an index into one error, with the remedy for what the system said."""
     return _replace_errors(lambda problem: _make_write_error(index, problem))
 
 
 def is_permission_denied(problem: BaseException) -> bool:
-    """Says whether tantivy failed because it may not write where the store lies."""
+    """Return whether tantivy failed because it may not write where the store lies."""
     return "PermissionDenied" in str(problem) or "ReadOnlyFilesystem" in str(problem)
 
 
 def is_disk_refusal(problem: BaseException) -> bool:
-    """Says whether the system did not let the engine write, so that the files of the index need not be damaged."""
+    """Return whether the system did not let the engine write, so that the files of the index need not be damaged."""
     return is_permission_denied(problem) or _system_number(problem) in _NO_SPACE | _NO_PERMISSION
 
 
@@ -67,57 +56,47 @@ def _replace_errors(make_error: Callable[[BaseException], BeliefRAGError]) -> It
         yield
     except BeliefRAGError:
         raise
-    except (OSError, RuntimeError, ValueError, KeyError) as problem:
-        raise make_error(problem) from problem
     except BaseException as problem:
         # On a damaged file tantivy may panic; that arrives as a BaseException whose class cannot be imported.
-        if type(problem).__name__ != "PanicException":
+        expected = isinstance(problem, OSError | RuntimeError | ValueError | KeyError)
+        if not expected and type(problem).__name__ != "PanicException":
             raise
         raise make_error(problem) from problem
 
 
 def _make_write_error(index: Path, problem: BaseException) -> CorpusError:
     number, words = _system_number(problem), _one_line(problem)
-    if number is None and _hides_cause(problem):
+    # numpy counts what it could not write, and does not say why.
+    if number is None and (isinstance(problem, OSError) or _HIDDEN_CAUSE.search(str(problem))):
         refused = _probe_folder(index)
         number = refused.errno if refused else errno.ENOSPC
         words = _one_line(refused) if refused else "the disk is full or failing"
-    return CorpusError(
-        f"The index {printable_path(index)} cannot be written: {words}.",
-        remedy=_choose_remedy(number, in_cache=_is_in_cache(index)),
-    )
-
-
-def _hides_cause(problem: BaseException) -> bool:
-    # numpy counts what it could not write, and does not say why.
-    return isinstance(problem, OSError) or _HIDDEN_CAUSE.search(str(problem)) is not None
+    folder = "set BELIEFRAG_CACHE_DIR to a folder" if _is_in_cache(index) else "name a folder"
+    if number in _NO_SPACE:
+        limit = ", raise the limit on the size of a file (ulimit -f)" if number == errno.EFBIG else ""
+        again = "then index the documents again: what was committed is kept"
+        remedy = f"Free some space{limit} or {folder} on another disk, {again}."
+    elif number in _NO_PERMISSION:
+        remedy = f"Check its permissions, or {folder} that can be written to."
+    elif number in _NO_FOLDER:
+        remedy = f"A file is in the way: {folder}."
+    else:
+        remedy = "Check free space and permissions, then run again: what was committed is kept."
+    return CorpusError(f"The index {printable_path(index)} cannot be written: {words}.", remedy=remedy)
 
 
 def _probe_folder(folder: Path) -> OSError | None:
-    """Writes a small file that has no name, and gives the error with which the system refuses it, if it does."""
+    """Write a small file that has no name; return the error with which the system refuses it, if it does."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(_PROBE)
+            file.write(bytes(65536))
             file.flush()
             os.fsync(file.fileno())
-            # It takes no space, and fails where files must not be that large.
+            # It takes no space, and fails if files must not be that large.
             file.truncate(_LARGE_FILE)
     except OSError as refused:
         return refused
     return None
-
-
-def _choose_remedy(number: int | None, *, in_cache: bool) -> str:
-    folder = "set BELIEFRAG_CACHE_DIR to a folder" if in_cache else "name a folder"
-    if number in _NO_SPACE:
-        limit = ", raise the limit on the size of a file (ulimit -f)" if number == errno.EFBIG else ""
-        again = "then index the documents again: what was committed is kept"
-        return f"Free some space{limit} or {folder} on another disk, {again}."
-    if number in _NO_PERMISSION:
-        return f"Check its permissions, or {folder} that can be written to."
-    if number in _NO_FOLDER:
-        return f"A file is in the way: {folder}."
-    return "Check free space and permissions, then run again: what was committed is kept."
 
 
 def _is_in_cache(index: Path) -> bool:
@@ -128,7 +107,7 @@ def _is_in_cache(index: Path) -> bool:
 
 
 def _system_number(problem: BaseException) -> int | None:
-    """Gives the number of the system's error, also where the engine only quotes it."""
+    """Return the number of the system's error, even if the engine only quotes it."""
     if isinstance(problem, OSError):
         return problem.errno
     quoted = _SYSTEM_NUMBER.search(str(problem))
@@ -136,7 +115,7 @@ def _system_number(problem: BaseException) -> int | None:
 
 
 def _one_line(problem: BaseException) -> str:
-    """Gives what went wrong in words without a full stop: those of the system where the engine quotes it."""
+    """Return what went wrong without a full stop, in the words of the system if the engine quotes them."""
     if isinstance(problem, OSError) and problem.strerror:
         return problem.strerror
     text = " ".join(str(problem).split())

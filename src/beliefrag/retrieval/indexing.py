@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.document import CorpusFile, Unreadable
@@ -32,7 +32,6 @@ __all__ = [
     "OnProgress",
     "Paths",
     "index_paths",
-    "index_paths_to",
     "list_paths",
     "upgrade_index",
 ]
@@ -149,47 +148,6 @@ def index_paths(
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
         raise
-
-
-def index_paths_to(
-    paths: Paths,
-    to: str,
-    *,
-    progress: OnProgress | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    on: str | None = None,
-) -> IndexReport:
-    """Indexes all documents below some paths on an engine elsewhere, and can be run again to take in what changed.
-
-    The index is made if it is not there. Work is committed as it goes, and a batch that meets a failing connection is
-    tried again: a run that was killed is completed by the next one.
-
-    Args:
-        paths: Files and folders.
-        to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
-        progress: Called as the work goes on.
-        options: Further options of retrievers by name, as in the settings file.
-        on: `ray` or `ray:ADDRESS`, to read, cut and, where the engine holds vectors, embed on the workers of a Ray
-            cluster.
-
-    Raises:
-        SettingsError: That engine cannot be filled.
-        EmptyCorpus: Nothing can be read.
-        CorpusError: A path does not exist, or the index cannot be written.
-        RetrievalError: The engine cannot be reached.
-    """
-    # The engines need extras, which only those need who use them.
-    from beliefrag.retrieval.engines.targets import choose_target  # noqa: PLC0415
-
-    given = list_paths(paths)
-    found = find_files(given)
-    target = choose_target(to, options)
-    with ExitStack() as closing:
-        workers = closing.enter_context(_open_workers(on))
-        model = _open_model(target.vectors, workers) if target.vectors else None
-        session = target.open_session(model)
-        writer = closing.enter_context(PassageWriter(session))
-        return _refresh_index(writer, found, given, progress, lambda _: session.finish(), workers=workers)
 
 
 def _refresh_index(

@@ -140,7 +140,7 @@ def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:
 
 
 def docs_index(
-    paths: Iterable[str | Path], cache: str | Path, *, progress: OnProgress | None = None
+    paths: Iterable[str | Path], cache: str | Path, *, progress: OnProgress | None = None, on: str | None = None
 ) -> tuple[Bm25Index, IndexReport]:
     """Opens an up-to-date index of some documents, building it the first time and reading only changes later.
 
@@ -151,6 +151,7 @@ def docs_index(
         paths: Files and folders.
         cache: The cache directory.
         progress: Called while files are read.
+        on: `ray` or `ray:ADDRESS`, to read on the workers of a Ray cluster.
 
     Returns:
         The index, and what was done to it.
@@ -164,7 +165,7 @@ def docs_index(
     rebuilt = False
     while True:
         try:
-            report = index_paths(documents, place, progress=progress, names=False)
+            report = index_paths(documents, place, progress=progress, names=False, on=on)
             return Bm25Index.open(place), report
         except IndexBusy:
             if time.monotonic() > deadline:

@@ -74,11 +74,10 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
     "beliefrag.retrievers",
     {
         "bm25": "beliefrag.retrieval.bm25",
-        "dense": "beliefrag.retrieval.dense",
-        "hybrid": "beliefrag.retrieval.dense",
+        "dense": "beliefrag.retrieval.dense.dense_retriever",
+        "hybrid": "beliefrag.retrieval.dense.dense_retriever",
         "linked": "beliefrag.retrieval.linked",
         "postgres": "beliefrag.retrieval.engines.postgres",
-        "milvus": "beliefrag.retrieval.engines.milvus",
         "opensearch": "beliefrag.retrieval.engines.opensearch",
         "imported": "beliefrag.integrations.imported",
     },

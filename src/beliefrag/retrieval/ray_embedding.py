@@ -14,10 +14,11 @@ from pathlib import Path
 
 from beliefrag.errors import MissingExtra, RetrievalError
 from beliefrag.ray_cluster import RayCluster, WorkerPool
-from beliefrag.retrieval.dense.embedder import Embed, Floats
 from beliefrag.retrieval.dense.embedding_model import (
     DenseOptions,
+    Embed,
     EmbeddingModel,
+    Floats,
     hash_weights,
     load_model,
     name_model,
@@ -79,6 +80,4 @@ def open_ray_model(cluster: RayCluster, pool: WorkerPool, options: DenseOptions)
     # One block without texts for each worker, in turn: all of them load the weights, or say why they cannot.
     for _ in embed_blocks([[]] * pool.size):
         pass
-    return EmbeddingModel(
-        name_model(path), lambda texts: load_model(options).embed(texts), embed_blocks, workers=pool.size
-    )
+    return EmbeddingModel(name_model(path), lambda texts: load_model(options).embed(texts), embed_blocks)

@@ -16,8 +16,6 @@ from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord, thres
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
-__all__ = ["Aspect", "RunDifference", "differences", "resume_record", "unmet_settings"]
-
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
 """A limit or threshold that did not exist when a run was made stood where its default stands."""
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
@@ -74,7 +72,7 @@ def differences(
     prompts: Collection[str] | None = None,
     free_thresholds: Collection[str] = (),
 ) -> Iterator[RunDifference]:
-    """Lists what two runs were made with that is not the same, aspect by aspect.
+    """List what two runs were made with that is not the same, aspect by aspect.
 
     Args:
         first: A run.
@@ -97,7 +95,7 @@ def differences(
 def _values(
     aspect: Aspect, first: RunRecord, second: RunRecord, prompts: Collection[str]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Gives the two values of each thing that an aspect is made of, by name."""
+    """Return the two values of each thing that an aspect is made of, by name."""
     shared = [(first.setups[name], second.setups[name]) for name in first.methods if name in second.methods]
     if aspect is Aspect.BUDGET:
         one, other = ({**_DEFAULTS["budget"], **run.budget} for run in (first, second))
@@ -145,7 +143,7 @@ def _show(value: Any) -> Any:
 
 
 def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
-    """Says why a run was not made as it is required to be, in words.
+    """Return why a run was not made as it is required to be, in words.
 
     Args:
         run: The run.
@@ -164,12 +162,9 @@ def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injec
 
 
 def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
-    """Gives the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
+    """Return the record of a run that goes on: methods, datasets and questions are added, all else stays as it began.
 
-    Other versions of the software are no reason to refuse, since most change no number; they are all kept.
-
-    Raises:
-        RunChanged: Something that shapes the numbers is not what it was.
+    Other versions of the software do not matter, since most change no number; they are all kept.
     """
     for difference in _resume_differences(before, now):
         raise RunChanged(
@@ -195,7 +190,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "method_options": {**before.method_options, **now.method_options},
             "setups": {**now.setups, **before.setups},
             "judge": before.judge or now.judge,
-            # The newest word on prices counts: they shape no number, and a mended one should be taken.
+            # The newest word on prices counts: they shape no number, and a corrected one should be taken.
             "price": now.price or before.price,
             "judge_price": now.judge_price or before.judge_price,
             **(_calibrated_parts(before, now) if now.calibrated and not before.calibrated else {}),
@@ -221,7 +216,7 @@ def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDiffer
 
 
 def _calibrated_parts(before: RunRecord, now: RunRecord) -> dict[str, Any]:
-    """Gives what a run without a calibrated method left open, as the first such method sets it."""
+    """Return what a run without a calibrated method left open, as the first such method sets it."""
     settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
     return {"settings": {**before.settings, **settings}}
 

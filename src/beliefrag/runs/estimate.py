@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-__all__ = ["MIN_QUESTIONS", "Estimate"]
-
 MIN_QUESTIONS = 20
 """With fewer questions a percentile interval is too narrow to be trusted. Tables mark such an interval."""
 
@@ -35,12 +33,12 @@ class Estimate:
         return known is not None and known < MIN_QUESTIONS
 
     def without_flat_interval(self) -> Estimate:
-        """Gives the same estimate without bounds if both bounds are equal.
+        """Return the same estimate without bounds if both bounds are equal.
 
         If all questions have the same value, then resampling finds no spread. Other questions may still differ.
         """
         return replace(self, low=None, high=None) if self.low == self.high else self
 
     def record(self) -> dict[str, Any]:
-        """Gives the estimate as plain values for a file."""
+        """Return the estimate as plain values for a file."""
         return {"value": self.value, "low": self.low, "high": self.high, "few": self.has_few_questions}

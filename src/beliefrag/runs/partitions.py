@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-__all__ = ["SALT", "Partition", "hash_position", "partition", "sample", "select_held_out"]
-
 SALT = "beliefrag-1"
 """Fixed for good: another salt would move questions between fitting and holdout."""
 
@@ -26,7 +24,7 @@ class Partition(StrEnum):
 
 
 def partition(question_id: str, *, salt: str = SALT) -> Partition:
-    """Gives the part that a question belongs to: 40 % xfit, 30 % xsel, 30 % xhold, by a salted hash of its id."""
+    """Return the part that a question belongs to: 40 % xfit, 30 % xsel, 30 % xhold, by a salted hash of its id."""
     # Integers throughout: the border lies at the same id on every machine.
     found = hash_position("partition", salt, question_id)
     whole = 1 << 256
@@ -36,12 +34,12 @@ def partition(question_id: str, *, salt: str = SALT) -> Partition:
 
 
 def select_held_out(question_ids: Iterable[str]) -> tuple[str, ...]:
-    """Gives the questions among these that nothing may be fitted or chosen on."""
+    """Return the questions among these that nothing may be fitted or chosen on."""
     return tuple(each for each in question_ids if partition(each) is Partition.XHOLD)
 
 
 def hash_position(purpose: str, salt: str, question_id: str) -> int:
-    """Gives the position of a question among all for a purpose, from 0 up to 2 to the 256."""
+    """Return the position of a question among all for a purpose, from 0 up to 2 to the 256."""
     # The lengths keep ("a", "bc") and ("ab", "c") apart.
     text = f"{purpose}:{len(salt)}:{salt}:{question_id}"
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
@@ -56,13 +54,10 @@ _Q = TypeVar("_Q", bound=_Identified)
 
 
 def sample(questions: Sequence[_Q], n: int, seed: int = 0) -> tuple[_Q, ...]:
-    """Draws the same `n` questions everywhere, for a seed.
+    """Draw the same `n` questions everywhere, for a seed.
 
     Questions are put in the order of a hash of seed and id, and the first `n` are taken: the order of the file does
     not matter, and a larger `n` begins with the same questions. With fewer than `n` there, all of them.
-
-    Raises:
-        ValueError: `n` is less than 1, or an id occurs twice.
     """
     if n < 1:
         raise ValueError(f"a sample has at least one question, not {n}")

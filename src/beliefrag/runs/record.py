@@ -1,4 +1,4 @@
-"""`run.json`: all that a run's numbers depend on, so that a run never goes on as something else than it began."""
+"""`run.json`: all that a run's numbers depend on so that a run never goes on as something else than it began."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -22,27 +22,12 @@ from beliefrag.methods import needs_calibration
 from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
-from beliefrag.runs.episode_format import FORMAT
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Prices, Settings
 from beliefrag.types import Budget, Usage
 
-__all__ = [
-    "RUN_FILE",
-    "CalibrationRecord",
-    "DatasetRecord",
-    "Injection",
-    "RunRecord",
-    "budget_of",
-    "in_dollars",
-    "judge_price",
-    "model_price",
-    "now",
-    "settings_of",
-    "thresholds_of",
-    "versions",
-]
-
+FORMAT: Final = 3
+"""The version of the two files of a run."""
 RUN_FILE = "run.json"
 _RESTORE = f"Put the {RUN_FILE} back that the run began with, or make the run again."
 
@@ -110,7 +95,7 @@ class MethodRecord(_Strict):
 class RunRecord(_Strict):
     """What `run.json` holds. Questions are named by id; no benchmark text is in here."""
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     """The version of both files of a run."""
     made: str
     versions: Mapping[str, str]
@@ -137,7 +122,7 @@ class RunRecord(_Strict):
     settings: Mapping[str, Any]
     """As they were resolved when the run began."""
     price: Price | None = None
-    """What the model's tokens cost when they were asked for; None where nobody knows."""
+    """What the model's tokens cost when they were asked for; None if it is unknown."""
     judge_price: Price | None = None
 
     @property
@@ -176,11 +161,7 @@ class RunRecord(_Strict):
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
-        """Reads the record of the run in a folder.
-
-        Raises:
-            RunError: There is none, or it cannot be used.
-        """
+        """Read the record of the run in a folder."""
         path = folder / RUN_FILE
         try:
             return cls.model_validate_json(path.read_bytes())
@@ -198,7 +179,7 @@ class RunRecord(_Strict):
             raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.", remedy=_RESTORE) from None
 
     def write(self, folder: Path) -> None:
-        """Writes the record to another file first: a kill leaves the old one or the new one, never half of one."""
+        """Write the record to another file first: a kill leaves the old one or the new one, never half of one."""
         path, unfinished = folder / RUN_FILE, folder / f"{RUN_FILE}.new"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +195,7 @@ class RunRecord(_Strict):
 
 
 def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
-    """Gives the error where the file is whole, and has another format or a field that is not known here."""
+    """Return the error where the file is whole, and has another format or a field that is not known here."""
     if found["type"] != "extra_forbidden" and found["loc"] != ("format",):
         return None
     versions = json.loads(path.read_bytes()).get("versions")
@@ -224,11 +205,7 @@ def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
 
 
 def budget_of(run: RunRecord) -> Budget:
-    """Gives what each of the run's episodes could spend.
-
-    Raises:
-        RunError: Another version wrote it, with a limit that is not known here, or it is no budget.
-    """
+    """Return what each of the run's episodes could spend."""
     try:
         return Budget(**_known_values("budget", run.budget, Budget(), run))
     except ValueError as error:
@@ -236,11 +213,7 @@ def budget_of(run: RunRecord) -> Budget:
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
-    """Return the thresholds that the run's calibrated method decided with, or else those of its first method.
-
-    Raises:
-        RunError: Another version wrote it, with a threshold that is not known here, or they are none.
-    """
+    """Return the thresholds that the run's calibrated method decided with, or else those of its first method."""
     try:
         setups = list(run.setups.values())
         chosen = next((each for each in setups if each.calibration), setups[0])
@@ -250,11 +223,7 @@ def thresholds_of(run: RunRecord) -> Thresholds:
 
 
 def settings_of(run: RunRecord) -> Settings:
-    """Gives the settings as they were resolved when the run began.
-
-    Raises:
-        RunError: Another version wrote them, with a setting that is not known here.
-    """
+    """Return the settings as they were resolved when the run began."""
     try:
         return Settings.model_validate(run.settings)
     except ValidationError as error:
@@ -270,7 +239,7 @@ def _known_values(what: str, values: Mapping[str, Any], ours: object, run: RunRe
 
 
 def _other_version(versions: object, what: str) -> RunError:
-    """Gives the error for a run that has something that this version does not know.
+    """Return the error for a run that has something that this version does not know.
 
     Args:
         versions: The versions in `run.json`, if it has them.
@@ -285,7 +254,7 @@ def _other_version(versions: object, what: str) -> RunError:
 
 
 def versions() -> dict[str, str]:
-    """Gives what the run was made with."""
+    """Return what the run was made with."""
     ours = {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system()}
     return {**ours, **_package_versions()}
 
@@ -296,7 +265,7 @@ def _package_versions() -> dict[str, str]:
 
 
 def now() -> str:
-    """Gives the time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -304,21 +273,21 @@ _SETTINGS = "the settings"
 
 
 def model_price(identity: str, given: Prices) -> Price | None:
-    """Gives the price of the model that the methods ask: what the settings say, else what the table says."""
+    """Return the price of the model that the methods ask: what the settings say, else what the table says."""
     if given.tokens_in is not None and given.tokens_out is not None:
         return Price(given.tokens_in, given.tokens_out, source=_SETTINGS)
     return price_of(identity)
 
 
 def judge_price(identity: str, model: str, given: Prices) -> Price | None:
-    """Gives the price of the judge. A judge that is the methods' own model costs what that costs."""
+    """Return the price of the judge. A judge that is the methods' own model costs what that costs."""
     if given.judge_tokens_in is not None and given.judge_tokens_out is not None:
         return Price(given.judge_tokens_in, given.judge_tokens_out, source=_SETTINGS)
     return model_price(identity, given) if identity == model else price_of(identity)
 
 
 def in_dollars(identity: str, price: Price | None, usage: Usage) -> str:
-    """Says what this usage costs and which price that rests on, or that no price is known."""
+    """Return what this usage costs and which price that rests on, or that no price is known."""
     if price is None:
         return f"no price known for {model_name(identity)}; the settings under prices can give one"
     if price.is_free:

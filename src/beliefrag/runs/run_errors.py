@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from beliefrag.errors import BeliefRAGError
 
-__all__ = ["DataError", "RunChanged", "RunError", "UnequalQuestions"]
-
 
 class DataError(BeliefRAGError):
-    """A benchmark file cannot be read, is not what it is said to be, or does not fit together."""
+    """A benchmark file cannot be read, is not what it claims to be, or does not fit together."""
 
 
 class UnequalQuestions(BeliefRAGError):

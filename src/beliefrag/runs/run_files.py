@@ -9,41 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from beliefrag.errors import ModelError
 from beliefrag.file_lock import hold_lock
-from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
-from beliefrag.runs.episode_format import (
-    DAMAGED_LINE,
-    decode_line,
-    describe_damage,
-    episode_line,
-    episode_record,
-    read_episode,
-    read_summary,
-)
+from beliefrag.record import Episode, EpisodeKey, EpisodeSummary, to_json_line
 from beliefrag.runs.run_errors import RunError
-
-__all__ = [
-    "EPISODES_FILE",
-    "LOCK_FILE",
-    "EpisodeLine",
-    "EpisodeLog",
-    "comparable_lines",
-    "damaged_line",
-    "read_episode_at",
-    "read_episodes",
-    "read_lines",
-    "read_summaries",
-]
 
 EPISODES_FILE = "episodes.jsonl"
 LOCK_FILE = "running.lock"
@@ -54,24 +33,19 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLine:
-    """One line of a run's file: its numbers, and the whole episode for whoever asks for it."""
+    """One line of a run's file: its numbers, and the whole episode on request."""
 
     folder: Path
     number: int
     """Counted from 1."""
+    offset: int
+    """The byte at which it begins."""
     summary: EpisodeSummary
-    _record: Mapping[str, Any] = field(repr=False)
+    _text: bytes = field(repr=False)
 
     def episode(self) -> Episode:
-        """Gives the whole episode.
-
-        Raises:
-            RunError: A step or a reply of it is damaged.
-        """
-        try:
-            return read_episode(self._record)
-        except DAMAGED_LINE as error:
-            raise damaged_line(self.folder, f"Line {self.number:,}", error) from None
+        """Return the whole episode."""
+        return parse_line(Episode, self._text, self.folder, f"Line {self.number:,}")
 
 
 class EpisodeLog:
@@ -99,8 +73,10 @@ class EpisodeLog:
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 held.callback(os.close, self._file)
                 self._drop_torn_line()
-                # As it was when the file was opened: it does not grow with the run, so that memory stays flat.
-                self.summaries = read_summaries(folder)
+                # As it was when the file was opened: it does not grow with the run so that memory stays flat.
+                latest = {line.summary.key: (line.summary, line.offset) for line in read_lines(folder)}
+                self.summaries = {key: summary for key, (summary, _) in latest.items()}
+                self._offsets = {key: offset for key, (_, offset) in latest.items()}
                 self._held = held.pop_all()
         except OSError as error:
             raise RunError(
@@ -112,11 +88,7 @@ class EpisodeLog:
             ) from None
 
     async def append(self, episode: Episode) -> None:
-        """Puts one episode on disk. Lines that come while the disk is busy go together with the next one.
-
-        Raises:
-            RunError: It cannot be written.
-        """
+        """Put one episode on disk. Lines that come while the disk is busy go together with the next one."""
         if not self._synced:
             self._write(episode_line(episode))
             return
@@ -128,15 +100,11 @@ class EpisodeLog:
                 await asyncio.shield(asyncio.to_thread(self._write, b"".join(lines), sync=True))
 
     def episode(self, key: EpisodeKey) -> Episode:
-        """Gives the whole of an episode that was there when the file was opened.
-
-        Raises:
-            RunError: Its line is damaged.
-        """
-        return read_episode_at(self.path.parent, self.summaries[key].offset)
+        """Return the whole of an episode that was there when the file was opened."""
+        return read_episode_at(self.path.parent, self._offsets[key])
 
     def close(self) -> None:
-        """Closes the file and lets another process run the run. What still waits for the disk is written first."""
+        """Close the file and lets another process run the run. What still waits for the disk is written first."""
         try:
             if self._pending or not self._synced:
                 self._write(b"".join(self._pending), sync=True)
@@ -184,30 +152,23 @@ class EpisodeLog:
 
 
 def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:
-    """Reads the numbers of each episode of a run. Of several lines for one episode the last one counts.
-
-    Raises:
-        RunError: A line other than a torn last one is no episode.
-    """
-    return {line.summary.key: line.summary for line in read_lines(folder)}
+    """Return the numbers of each episode of a run, in the order of the lines that count: the last one of each."""
+    found: dict[EpisodeKey, EpisodeSummary] = {}
+    for line in read_lines(folder):
+        found.pop(line.summary.key, None)
+        found[line.summary.key] = line.summary
+    return found
 
 
 def read_episodes(folder: Path) -> Iterator[Episode]:
-    """Reads the whole episodes of a run, one after the other. Of several lines for one episode the last one counts.
-
-    Raises:
-        RunError: A line other than a torn last one is no episode.
-    """
-    for summary in read_summaries(folder).values():
-        yield read_episode_at(folder, summary.offset)
+    """Read the whole episodes of a run, one after the other. Of several lines for one episode the last one counts."""
+    latest = {line.summary.key: line.offset for line in read_lines(folder)}
+    for offset in latest.values():
+        yield read_episode_at(folder, offset)
 
 
 def read_lines(folder: Path) -> Iterator[EpisodeLine]:
-    """Reads every line of a run in the order of the file, also those that a later line replaces.
-
-    Raises:
-        RunError: A line other than a torn last one is no episode.
-    """
+    """Read every line of a run in the order of the file, also those that a later line replaces."""
     path = folder / EPISODES_FILE
     if not path.exists():
         return
@@ -215,46 +176,43 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.endswith(b"\n"):
-                try:
-                    record = decode_line(line)
-                    summary = read_summary(record, offset)
-                except DAMAGED_LINE as error:
-                    raise damaged_line(folder, f"Line {number:,}", error) from None
-                yield EpisodeLine(folder, number, summary, record)
+                summary = parse_line(EpisodeSummary, line, folder, f"Line {number:,}")
+                yield EpisodeLine(folder, number, offset, summary, line)
             offset += len(line)
 
 
 def read_episode_at(folder: Path, offset: int) -> Episode:
-    """Reads the whole episode whose line begins at this byte of the file.
-
-    Raises:
-        RunError: The file cannot be read, or no episode begins there.
-    """
+    """Read the whole episode whose line begins at this byte of the file."""
     try:
         with (folder / EPISODES_FILE).open("rb") as file:
             file.seek(offset)
-            return read_episode(decode_line(file.readline()))
+            return parse_line(Episode, file.readline(), folder, f"The line at byte {offset:,}")
     except OSError as error:
         raise RunError(f"{folder / EPISODES_FILE} cannot be read: {error.strerror}.") from error
-    except DAMAGED_LINE as error:
-        raise damaged_line(folder, f"The line at byte {offset:,}", error) from None
-
-
-def damaged_line(folder: Path, which: str, error: Exception) -> RunError:
-    """Gives the error for a line of a run that is no episode.
-
-    Args:
-        folder: The run's.
-        which: The line, at the beginning of a sentence.
-        error: What reading it raised: one of `DAMAGED_LINE`.
-    """
-    return RunError(
-        f"{which} of {folder / EPISODES_FILE} is no episode: {describe_damage(error)}.",
-        remedy="Delete that line, and give the command of the run again to replace the episode.",
-    )
 
 
 def comparable_lines(folder: Path) -> list[str]:
-    """Gives the latest line of each episode without its timings, in a fixed order: equal for equal runs."""
+    """Return the latest line of each episode without its timings, in a fixed order: equal for equal runs."""
     found = sorted(read_episodes(folder), key=lambda episode: episode.key)
-    return [json.dumps({**episode_record(episode), "timing": None}) for episode in found]
+    return [to_json_line(episode.without_timing()) for episode in found]
+
+
+def episode_line(episode: Episode) -> bytes:
+    """Return an episode as a line of the file."""
+    return to_json_line(episode, exclude_defaults=True).encode("ascii")
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def parse_line(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
+    """Return what a line of the file holds; `which` names the line in an error."""
+    try:
+        return kind.model_validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunError(
+            f"{which} of {folder / EPISODES_FILE} is not an episode: {where + ': ' if where else ''}{first['msg']}.",
+            remedy="Delete that line, and give the command of the run again to replace the episode.",
+        ) from None

@@ -13,13 +13,11 @@ from typing import Literal
 
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.policy import Spent, correction_fits
-from beliefrag.runs.episode import Episode
+from beliefrag.record import Episode, Step
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, budget_of
 from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
-
-__all__ = ["LABELS", "Label", "State", "Trajectory", "read_trajectories", "trajectory_of"]
 
 Label = Literal["judge", "f1", "exact_match", "cover"]
 LABELS: tuple[Label, ...] = ("judge", "f1", "exact_match", "cover")
@@ -28,11 +26,9 @@ LABELS: tuple[Label, ...] = ("judge", "f1", "exact_match", "cover")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One moment of an episode at which a controller had to decide."""
+    """A moment at which a controller had to decide: its step, and what the steps before it add up to."""
 
-    step: int
-    diagnostics: Diagnostics
-    belief: Belief
+    step: Step
     rounds: int
     """Searches made so far."""
     retained: int
@@ -40,29 +36,41 @@ class State:
     """How many of the retained passages the verifier would drop."""
     actions: tuple[Action, ...]
     """What was done before."""
-    legal: tuple[Action, ...]
     correction_fits: bool
     nothing_missing: bool
-    tokens: int
-    """Spent so far, measuring this state included."""
-    action: Action
-    """What was done next."""
-    reason: str
-    """Why that was done, in the words that a rewriter is given."""
-    answer: str | None
-    """What answering here would have given; None where nobody asked."""
-    answer_tokens: int
-    """What that would have added to the cost."""
-    scores: Mapping[str, float]
-    """The scores of that answer: `f1`, `exact_match`, `cover`, and `judge` where it was judged."""
-    branch: str = ""
-    """Which branch of the policy decided."""
     answerability: float | None = None
-    """What the run's own calibration said; None where it had none, as in a survey."""
+    """What the run's own calibration gave; None where it had none, as in a survey."""
     retrieval_value: float | None = None
 
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What was measured."""
+        assert self.step.diagnostics is not None
+        return self.step.diagnostics
+
+    @property
+    def belief(self) -> Belief:
+        """The beliefs after it was measured."""
+        assert self.step.belief is not None
+        return self.step.belief
+
+    @property
+    def action(self) -> Action:
+        """What was done next."""
+        return self.step.action
+
+    @property
+    def answer(self) -> str | None:
+        """The answer that ending here would have given; None if it was not asked for."""
+        return self.step.attempt.answer if self.step.attempt else None
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """The scores of that answer: `f1`, `exact_match`, `cover`, and `judge` if it was judged."""
+        return self.step.attempt.scores if self.step.attempt else {}
+
     def correct(self, label: Label) -> bool | None:
-        """Says whether the answer here is right by that measure; None where it was not asked for or not judged."""
+        """Return whether the answer here is right by that measure; None if it was not asked for or not judged."""
         value = self.scores.get(label)
         return None if value is None else value >= 0.5
 
@@ -83,11 +91,7 @@ class Trajectory:
 
 
 def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Trajectory]]:
-    """Reads the record of a run and the trajectories of its finished episodes, of these methods or of all that measure.
-
-    Raises:
-        RunError: The folder holds no run, or it cannot be read.
-    """
+    """Read the record of a run and the trajectories of its finished episodes, of these methods or of all."""
     run = RunRecord.read(folder)
     budget = budget_of(run)
     latest = {
@@ -100,7 +104,7 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
 
 
 def trajectory_of(episode: Episode, budget: Budget) -> Trajectory:
-    """Gives the states of one episode. There are none where the method measures nothing."""
+    """Return the states of one episode. A method that measures nothing has none."""
     key = episode.key
     return Trajectory(key.dataset, key.method, key.question_id, tuple(_states(episode, budget)))
 
@@ -114,26 +118,15 @@ def _states(episode: Episode, budget: Budget) -> Iterator[State]:
     for step in episode.steps:
         if step.diagnostics is None or step.belief is None:
             return
-        attempt = step.attempt
         yield State(
-            step=step.number,
-            diagnostics=step.diagnostics,
-            belief=step.belief,
+            step=step,
             rounds=rounds,
             retained=len(evidence),
             flagged=len(set(evidence).intersection(step.flagged)),
             actions=actions,
-            legal=step.legal,
             correction_fits=correction_fits(budget, Spent(rounds, len(actions), step.tokens)) and not nothing_missing,
             nothing_missing=nothing_missing,
-            tokens=step.tokens,
-            action=step.action,
-            reason=step.reason,
-            answer=attempt.answer if attempt else None,
-            answer_tokens=attempt.tokens if attempt else 0,
-            scores=attempt.scores if attempt else {},
-            branch=step.branch,
-            # A survey goes on whatever its state: it writes down a number that stands for nothing.
+            # A survey goes on whatever its state: the numbers that it writes down mean nothing.
             answerability=None if surveyed else step.answerability,
             retrieval_value=None if surveyed else step.retrieval_value,
         )

@@ -4,7 +4,7 @@ The question is the unit. Seeds of one question are averaged first, because repe
 about other questions. Several states of one question are drawn together, because they are not independent. Intervals
 are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
 The comparison of two methods resamples questions with the values of both methods attached (the paired bootstrap of
-Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012), so that a hard question is hard for both. Questions are
+Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012) so that a hard question is hard for both. Questions are
 sorted by their id before the first draw: the order of a file changes nothing.
 """
 
@@ -47,7 +47,7 @@ MEAN_RESAMPLES = 2_000
 PAIRED_RESAMPLES = 10_000
 
 _BLOCK = 1_000_000
-"""How many values are drawn at a time, so that memory stays flat."""
+"""How many values are drawn at a time so that memory stays flat."""
 _DIGITS = 6
 _MIN_SHARE = 0.9
 """The share of resamples that must have a value. An interval of fewer would describe only the lucky ones."""
@@ -88,13 +88,10 @@ class PairedComparison:
 
 
 def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float]:
-    """Gives one value per question: the mean over its seeds.
+    """Return one value per question: the mean over its seeds.
 
     Args:
         episodes: Question id, seed and value of each.
-
-    Raises:
-        ValueError: A question has two values for one seed, or a value is not a finite number.
     """
     by_question: dict[str, dict[int, float]] = defaultdict(dict)
     for question_id, seed, value in episodes:
@@ -107,16 +104,13 @@ def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float
 def mean_estimate(
     values: Mapping[str, float], *, seed: int = 0, resamples: int = MEAN_RESAMPLES, level: float = 0.95
 ) -> Estimate:
-    """Gives the mean over questions with its bootstrap interval.
+    """Return the mean over questions with its bootstrap interval.
 
     Args:
         values: One value per question, seeds already averaged.
         seed: The seed of the resampling.
         resamples: How many resamples to draw.
         level: The level of the interval.
-
-    Raises:
-        ValueError: There is no value, or one that is not a finite number.
     """
     column = _columns({"value": values})
     return _estimate(column[:, 0], resample_means(column, seed, resamples)[:, 0], level)
@@ -129,9 +123,9 @@ def mean_over_datasets(
     resamples: int = MEAN_RESAMPLES,
     level: float = 0.95,
 ) -> Estimate:
-    """Gives the simple mean of the datasets' means, as the last column of a table has it, with its interval.
+    """Return the simple mean of the datasets' means, as the last column of a table has it, with its interval.
 
-    Questions are resampled within each dataset, so that a large dataset weighs no more than a small one.
+    Questions are resampled within each dataset so that a large dataset weighs no more than a small one.
     """
     if not datasets:
         raise ValueError("a mean over datasets needs at least one dataset")
@@ -154,7 +148,7 @@ def compare(
     resamples: int = PAIRED_RESAMPLES,
     level: float = 0.95,
 ) -> PairedComparison:
-    """Gives the paired difference of two methods within one dataset, first minus second.
+    """Return the paired difference of two methods within one dataset, first minus second.
 
     Args:
         first: Per measure (`f1`, `tokens` ...) one value per question, seeds already averaged.
@@ -163,10 +157,6 @@ def compare(
         seed: The seed of the resampling.
         resamples: How many resamples to draw.
         level: The level of the intervals.
-
-    Raises:
-        UnequalQuestions: The two did not see the same questions, and that was not allowed.
-        ValueError: The measures differ, or no question is left.
     """
     if set(first) != set(second) or not first:
         raise ValueError(f"both sides need the same measures, not {sorted(first)} and {sorted(second)}")
@@ -204,7 +194,7 @@ def compare_over_datasets(
     resamples: int = PAIRED_RESAMPLES,
     level: float = 0.95,
 ) -> PairedComparison:
-    """Gives the paired difference of two methods in the simple mean over datasets, first minus second.
+    """Return the paired difference of two methods in the simple mean over datasets, first minus second.
 
     Questions are resampled within each dataset, both methods and all measures on the same draws.
 
@@ -214,9 +204,6 @@ def compare_over_datasets(
         seed: The seed of the resampling.
         resamples: How many resamples to draw.
         level: The level of the intervals.
-
-    Raises:
-        ValueError: The two sides do not have the same datasets, measures and questions.
     """
     if not first or _shape(first) != _shape(second):
         raise ValueError("both sides need the same datasets, measures and questions")
@@ -236,12 +223,12 @@ def compare_over_datasets(
 
 
 def random_generator(seed: int | tuple[int, ...]) -> np.random.Generator:
-    """Gives the seeded generator of random numbers that every resampling and permutation in this package uses."""
+    """Return the seeded generator of random numbers that every resampling and permutation in this package uses."""
     return np.random.default_rng(seed)
 
 
 def resample_means(columns: Floats, seed: int | tuple[int, ...] = 0, resamples: int = MEAN_RESAMPLES) -> Floats:
-    """Gives the mean of each column over resampled questions. All columns of one resample see the same questions.
+    """Return the mean of each column over resampled questions. All columns of one resample see the same questions.
 
     Args:
         columns: One row per question, in the order of their ids, and one column per measure.
@@ -266,7 +253,7 @@ def resample_weights(
     seed: int = 0,
     resamples: int = MEAN_RESAMPLES,
 ) -> Iterator[Floats]:
-    """Draws questions that have several states each, and yields how much each state weighs.
+    """Draw questions that have several states each, and yield how much each state weighs.
 
     Args:
         questions: The question of each state.
@@ -294,14 +281,14 @@ def resample_weights(
 
 
 def draw_counts(generator: np.random.Generator, n: int, rows: int) -> NDArray[np.int64]:
-    """Draws n of n questions with replacement, in each row anew, and says how often each question was drawn."""
+    """Draw n of n questions with replacement, in each row anew, and return how often each question was drawn."""
     return generator.multinomial(n, np.full(n, 1 / n), size=rows)
 
 
 def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | None = None) -> Estimate:
-    """Gives a value with the middle 95 % of what resamples gave, rounded as it is written down.
+    """Return a value with the middle 95 % of what resamples gave, rounded as it is written down.
 
-    There are no bounds where more than a tenth of the resamples have no value, or where all of them are alike.
+    No bounds are given if more than a tenth of the resamples have no value, or where all of them are alike.
 
     Args:
         value: The number on all questions.
@@ -316,7 +303,7 @@ def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | Non
 
 
 def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
-    """Says which points no other point beats: no other is as cheap and as good, and cheaper or better.
+    """Return which points no other point beats: no other is as cheap and as good, and cheaper or better.
 
     Args:
         cost: One point each along the last axis; further axes are resamples.
@@ -338,7 +325,7 @@ def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
 def share_on_front(
     datasets: Mapping[str, tuple[Floats, Floats]], *, seed: int = 0, resamples: int = MEAN_RESAMPLES
 ) -> list[float]:
-    """Gives for each method the share of resamples in which it is on the Pareto front of the means over datasets.
+    """Return for each method the share of resamples in which it is on the Pareto front of the means over datasets.
 
     Questions are resampled within each dataset, with the values of all methods attached.
 
@@ -370,7 +357,7 @@ def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:
     """Questions in the order of their ids, one column per measure."""
     ids = sorted(next(iter(measures.values())))
     if not ids:
-        raise ValueError("there is no question to take a mean of")
+        raise ValueError("no question to take a mean of")
     rows = [[_finite(values[question_id], question_id) for values in measures.values()] for question_id in ids]
     return np.array(rows, dtype=np.float64)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.methods import METHODS
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError, UnequalQuestions
 from beliefrag.runs.run_files import read_summaries
@@ -22,22 +22,6 @@ from beliefrag.runs.statistics import (
     mean_over_datasets,
 )
 from beliefrag.types import Usage
-
-__all__ = [
-    "MEAN",
-    "MEASURES",
-    "Cell",
-    "DatasetComparison",
-    "Failures",
-    "Summary",
-    "compare_methods",
-    "describe_incomplete",
-    "make_cell",
-    "make_mean_cell",
-    "measure_values",
-    "summarise",
-    "summarise_episodes",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +108,9 @@ class Summary:
 
 
 def summarise(folder: Path) -> Summary:
-    """Computes the numbers of the run in a folder. Nothing is written and no model is asked.
+    """Compute the numbers of the run in a folder. Nothing is written and no model is asked.
 
-    Surveys are no methods to compare, and are in no number.
-
-    Raises:
-        RunError: The folder holds no run, it cannot be read, or it has no method to report on.
+    Surveys are left out: they are not methods to compare.
     """
     run = RunRecord.read(folder)
     if not any(method in run.methods for method in METHODS):
@@ -141,7 +122,7 @@ def summarise(folder: Path) -> Summary:
 
 
 def summarise_episodes(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> Summary:
-    """Computes the numbers of a run from its record and its episodes, wherever these were read from."""
+    """Compute the numbers of a run from its record and its episodes, wherever these were read from."""
     methods = [method for method in METHODS if method in run.methods]
     found: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
     asked = {
@@ -251,19 +232,19 @@ class Cell:
         return self.episodes + self.missing + self.failed
 
     def is_incomplete(self, measure: str) -> bool:
-        """Says whether the number is over fewer questions than were asked."""
+        """Return whether the number is over fewer questions than were asked."""
         return bool(self.missing or self.failed or (measure == "judge" and self.unjudged))
 
 
 def measure_values(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
-    """Gives one value per question for a measure, seeds averaged; failed episodes and those without it left out."""
+    """Return one value per question for a measure, seeds averaged; failed episodes and those without it left out."""
     found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
     return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
 
 
 def _value(episode: EpisodeSummary, measure: str) -> float | None:
     if measure == "seconds":
-        return episode.seconds
+        return episode.usage.seconds
     value = getattr(episode.usage, measure) if measure in _COSTS else episode.metrics.get(measure)
     return None if value is None else float(value)
 
@@ -274,7 +255,7 @@ def _tokens_beside_f1(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
 
 
 def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
-    """Gives the numbers of one method on one dataset, from its episodes."""
+    """Return the numbers of one method on one dataset, from its episodes."""
     finished = [episode for episode in episodes if episode.finished]
     measures = {name: measure_values(finished, name) for name in MEASURES}
     beside = _tokens_beside_f1(finished)
@@ -287,7 +268,7 @@ def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epis
         episodes=len(finished),
         missing=len(run.datasets[dataset].question_ids) - len(episodes),
         failed=len(episodes) - len(finished),
-        outcomes=Counter(episode.outcome for episode in episodes),
+        outcomes=Counter(episode.outcome for episode in episodes if episode.outcome),
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
         tokens_beside_f1=mean_estimate(beside) if beside else None,
         calls_by_purpose={purpose: sum(part.calls for part in used[purpose]) / len(finished) for purpose in purposes},
@@ -316,9 +297,9 @@ def _is_unjudged(episode: EpisodeSummary) -> bool:
 
 
 def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
-    """Gives one method over all datasets.
+    """Return one method over all datasets.
 
-    Where it finished nothing on one of them there is no mean: it would be over fewer datasets than the others'.
+    Where it finished nothing on one of them it has no mean, which would be over fewer datasets than the others'.
 
     Args:
         cells: The method's cells, one for each dataset.
@@ -382,7 +363,7 @@ class DatasetComparison:
 def compare_methods(
     run: RunRecord, episodes: Collection[EpisodeSummary], first: str, second: str, *, allow_unequal: bool = False
 ) -> list[DatasetComparison]:
-    """Computes the paired differences, first minus second, for each dataset of a run.
+    """Compute the paired differences, first minus second, for each dataset of a run.
 
     Args:
         run: The record of the run.
@@ -391,10 +372,6 @@ def compare_methods(
         second: Another one.
         allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
             out.
-
-    Raises:
-        RunError: The run does not have a method, the two are one, or there is no question that both finished.
-        UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     if first == second:
         raise RunError(f"{first} would be compared with itself.", remedy="Name two methods of the run.")
@@ -425,7 +402,7 @@ def compare_methods(
 
 
 def describe_incomplete(run: RunRecord, episodes: Collection[EpisodeSummary], *methods: str) -> str:
-    """Says what a reader of these methods' numbers must know first; empty where all episodes have finished."""
+    """Return what a reader of these methods' numbers must know first; empty where all episodes have finished."""
     methods = tuple(method for method in dict.fromkeys(methods) if method in run.methods)
     asked = {(dataset, each) for dataset, record in run.datasets.items() for each in record.question_ids}
     own = [e for e in episodes if e.key.method in methods and (e.key.dataset, e.key.question_id) in asked]

@@ -10,7 +10,7 @@ import numpy as np
 
 from beliefrag.calibration.examples import Example, Examples
 from beliefrag.calibration.quality import auc
-from beliefrag.runs.episode import EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import Label, Trajectory
 from beliefrag.runs.statistics import (

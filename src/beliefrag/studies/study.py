@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from beliefrag.bench.questions import Dataset
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.methods.intervention import Intervention
+from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.report.figure import figure_svg, open_figure
 from beliefrag.report.page import Block, BulletList, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_numbers
 from beliefrag.report.table import Table, format_cell
 from beliefrag.runs.comparability import Aspect, differences, unmet_settings
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label, Trajectory, read_trajectories

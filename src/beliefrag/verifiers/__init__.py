@@ -39,7 +39,7 @@ class Asker(Protocol):
         max_tokens: int | None = None,
         top_logprobs: int = 0,
     ) -> _T:
-        """Fills in a prompt, asks, reads; asks once more when the reply cannot be read."""
+        """Fill in a prompt, asks, reads; asks once more when the reply cannot be read."""
         ...
 
 
@@ -57,7 +57,7 @@ class VerifierForm(Protocol):
         ...
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Looks at the passages.
+        """Look at the passages.
 
         Args:
             asker: Through which every model call goes.
@@ -86,16 +86,12 @@ DRAFT_FORMS = ("draft", "stated")
 
 
 def build_verifier(text: str) -> VerifierForm:
-    """Builds the form that `NAME` or `NAME:key=value,...` stands for.
-
-    Raises:
-        SettingsError: The name, an option or a value cannot be used.
-    """
+    """Build the form that `NAME` or `NAME:key=value,...` names."""
     return VERIFIERS.choose(text).build(None)
 
 
 def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tuple[str, ...]:
-    """Turns the numbers of a reply back into passage ids; numbers of no passage are ignored and counted."""
+    """Turn the numbers of a reply back into passage ids; numbers of no passage are ignored and counted."""
     if not isinstance(value, list):
         raise ReplyError("unhelpful_doc_ids is not a list.")
     chosen: dict[str, None] = {}
@@ -110,7 +106,7 @@ def read_ids(value: object, passages: Sequence[Passage], repairs: Repairs) -> tu
 
 
 def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of: float = 1.0) -> float:
-    """Reads a score in [0, 1]; one outside is moved to the nearest end and counted."""
+    """Read a score in [0, 1]; one outside is moved to the nearest end and counted."""
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ReplyError(f"{name} is not a number.")

@@ -30,14 +30,6 @@ from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_score
 from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
 
-__all__ = [
-    "Draft",
-    "Stated",
-    "measure_confidence",
-    "observe_draft",
-    "read_with_tokens",
-]
-
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))
 _NO_WORD = frozenset(("a", "an", "the", "and", "or", "of", "in", "on", "at", "by", "to", "for", "from", "with"))
@@ -52,13 +44,13 @@ _NO_ANSWER_WEIGHT = 0.5
 drafts with a least likely token of 0.5 and more, 0.63 of 154 train questions were right without such words and 0.27 of
 37 with them. The numbers were chosen on train questions, each set with a fit to the others."""
 _FOUND = 0.5
-"""The support of a draft that stands in the evidence with nothing of the question around it."""
+"""The support of a draft that occurs in the evidence with nothing of the question around it."""
 
 
 @VERIFIERS.register(
     "draft",
     title="Draft",
-    summary="Reads all scores from one drafted answer, its token probabilities and where it stands in the evidence.",
+    summary="Reads all scores from one drafted answer, its token probabilities and where it occurs in the evidence.",
     cost=TypicalCost(1, 420, 6),
     needs_token_probabilities=True,
 )
@@ -70,7 +62,7 @@ class Draft:
     prompts: ClassVar[tuple[str, ...]] = ("answer",)
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks for the answer, and reads the evidence in view of it."""
+        """Ask for the answer, and read the evidence in view of it."""
         answer, tokens = await asker.ask("read", "answer", fields, read_with_tokens, top_logprobs=ALTERNATIVES)
         return observe_draft(fields["question"], passages, answer, tokens)
 
@@ -89,7 +81,7 @@ class Stated:
     prompts: ClassVar[tuple[str, ...]] = ("stated_answer",)
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks for the three, and reads the evidence in view of the answer."""
+        """Ask for the three, and read the evidence in view of the answer."""
         answer, sure, missing = await asker.ask("read", "stated_answer", fields, _read_stated, schema=_STATED_SCHEMA)
         return observe_draft(fields["question"], passages, answer, (), stated=sure, is_incomplete=missing)
 
@@ -112,9 +104,6 @@ def observe_draft(
         tokens: Its tokens with their alternatives; empty where the model gives none.
         stated: How sure the model says it is, from 0 to 1, where it gives no probabilities.
         is_incomplete: Whether the model says that something is missing.
-
-    Raises:
-        ValueError: Neither tokens nor `stated` say how sure the answer is.
     """
     if stated is None:
         if not tokens:
@@ -149,15 +138,15 @@ def observe_draft(
 
 
 def measure_confidence(answer: str, tokens: Sequence[TokenProbability]) -> float:
-    """Gives how sure a draft is: the probability of its least likely token, and less where the model had doubts."""
+    """Return how sure a draft is: the probability of its least likely token, and less where the model had doubts."""
     least = min(math.exp(min(0.0, token.logprob)) for token in tokens)
     return least * (1.0 - _NO_ANSWER_WEIGHT * _doubt(answer, tokens))
 
 
 def _doubt(answer: str, tokens: Sequence[TokenProbability]) -> float:
-    """Says how far the model thought of giving no answer, from 0 to 1: by the first words that it could have written.
+    """Return how far the model thought of giving no answer, from 0 to 1: by the first words that it could have written.
 
-    The answer prompt asks for a best guess in any case, so that such words seldom come first, but they come near.
+    The answer prompt asks for a best guess in any case so that such words rarely come first, but often second.
     """
     # To a question of yes or no, "no" is an answer.
     words = _NO_ANSWER - _EITHER if _EITHER.intersection(lower_words(answer)[:1]) else _NO_ANSWER
@@ -166,7 +155,7 @@ def _doubt(answer: str, tokens: Sequence[TokenProbability]) -> float:
 
 
 def _only_repeats(draft: Sequence[str], question: Sequence[str]) -> bool:
-    """Says whether a draft has no word that the question does not have, though the question offers no choice."""
+    """Return whether a draft has no word that the question does not have, though the question offers no choice."""
     return bool(draft) and "or" not in question and set(draft) <= set(question)
 
 
@@ -210,7 +199,7 @@ def _begins_word(beginning: str, ordered: Sequence[str]) -> bool:
 def read_with_tokens(
     reply: ChatReply, repairs: Repairs, *, form: str = Draft.name
 ) -> tuple[str, tuple[TokenProbability, ...]]:
-    """Reads a drafted answer and its tokens, which this form needs."""
+    """Read a drafted answer and its tokens, which this form needs."""
     return read_answer(reply.text), require_tokens(reply, form)
 
 

@@ -19,8 +19,6 @@ from beliefrag.prompts import escape, evidence_block
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 
-__all__ = ["ALTERNATIVES", "Probability", "ask_yes_or_no", "read_draft", "read_probability_of_yes", "require_tokens"]
-
 ALTERNATIVES = 10
 """How many alternatives of a token are asked for: yes and no are among them where the model means either."""
 
@@ -51,7 +49,7 @@ class Probability:
     """
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks whether each passage helps, then for an answer, then whether the passages bear it out.
+        """Ask whether each passage helps, then for an answer, then whether the passages bear it out.
 
         There is conflict only as far as "no, they do not agree" is likelier than yes: undecided is not torn.
         """
@@ -76,14 +74,14 @@ class Probability:
         )
 
     async def _ask_agreement(self, asker: Asker, fields: Mapping[str, str], helpful: Sequence[Passage]) -> float:
-        """Asks for the probability that the helpful passages agree; one passage alone cannot contradict itself."""
+        """Ask for the probability that the helpful passages agree; one passage alone cannot contradict itself."""
         if len(helpful) < 2:
             return 1.0
         return await ask_yes_or_no(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
 async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str], *, purpose: str = "verifier") -> float:
-    """Asks one short question, and gives the probability of yes against no in the reply."""
+    """Ask one short question, and return the probability of yes against no in the reply."""
     return await asker.ask(
         purpose,
         prompt,
@@ -95,16 +93,12 @@ async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str], *,
 
 
 def read_draft(reply: ChatReply, repairs: Repairs) -> tuple[str, float]:
-    """Reads the drafted answer and the probability of its least likely token."""
+    """Read the drafted answer and the probability of its least likely token."""
     return read_answer(reply.text), min(math.exp(min(0.0, token.logprob)) for token in require_tokens(reply))
 
 
 def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
-    """Gives the share of "yes" in the odds of yes against no for the first token of a reply.
-
-    Raises:
-        ReplyError: Neither is among its alternatives.
-    """
+    """Return the share of "yes" in the odds of yes against no for the first token of a reply."""
     weights = {"yes": 0.0, "no": 0.0}
     for word, logprob in tokens[0].top if tokens else ():
         plain = word.strip(" \"'.*").lower()
@@ -117,11 +111,7 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
 
 
 def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
-    """Gives the tokens of a reply with their probabilities.
-
-    Raises:
-        ModelError: The model reports none, and the verifier form needs them.
-    """
+    """Return the tokens of a reply with their probabilities."""
     if not reply.tokens:
         raise ModelError(
             f"This model reports no token probabilities, which the verifier form {form!r} needs.",

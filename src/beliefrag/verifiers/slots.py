@@ -26,8 +26,6 @@ from beliefrag.verifiers import VERIFIERS, Asker
 from beliefrag.verifiers.draft import measure_confidence, read_with_tokens
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes, require_tokens
 
-__all__ = ["Slots", "find_unhelpful"]
-
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
 """Words of evidence that the form shows: the sentences nearest to question and draft. On 60 train questions the slots
@@ -67,7 +65,7 @@ class Slots:
     prompts: ClassVar[tuple[str, ...]] = ("answer", "verifier_slots")
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks for an answer, which is the answer if it comes to that, and for the form over evidence and answer."""
+        """Ask for an answer, which is the answer if it comes to that, and for the form over evidence and answer."""
         read = partial(read_with_tokens, form=self.name)
         draft, tokens = await asker.ask("verifier", "answer", fields, read, top_logprobs=ALTERNATIVES)
         confidence = measure_confidence(draft, tokens)
@@ -92,7 +90,7 @@ class Slots:
 
 
 def find_unhelpful(question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Finds the passages, beyond the best, that the packing of evidence shows nothing of with few words to fill."""
+    """Find the passages, beyond the best, that the packing of evidence shows nothing of with few words to fill."""
     words = sum(len(passage.text.split()) for passage in passages)
     limit = max(LEAST_WORDS, min(_WORDS * len(passages), words // 2))
     shown = {each.passage.id for each in pack_passages(question, passages, limit) if each.spans}
@@ -100,7 +98,7 @@ def find_unhelpful(question: str, passages: Sequence[Passage]) -> tuple[str, ...
 
 
 def _read_slots(reply: ChatReply, repairs: Repairs) -> dict[str, float]:
-    """Reads the probability of yes in each slot: the odds of the token in which the word of the slot begins."""
+    """Read the probability of yes in each slot: the odds of the token in which the word of the slot begins."""
     tokens = require_tokens(reply, Slots.name)
     starts = list(accumulate((len(token.token) for token in tokens), initial=0))[:-1]
     found: dict[str, float] = {}

@@ -12,8 +12,6 @@ from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_ids, read_score
 
-__all__ = ["Graded", "Structured"]
-
 SCORES = ("support", "conflict", "gap", "uncertainty")
 
 
@@ -33,7 +31,7 @@ class Structured:
     number: ClassVar[str] = "number"
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Asks once."""
+        """Ask once."""
 
         def read(reply: ChatReply, repairs: Repairs) -> Observation:
             found = read_json_object(reply.text, repairs)

@@ -1,4 +1,4 @@
-"""What holds for every engine, the embedded one included; tests of `any_engine` hold with vectors too."""
+"""What holds for every engine, the embedded one included."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import bm25s
 import numpy as np
 import pytest
 
-from beliefrag.errors import CorpusError, RetrievalError
-from beliefrag.retrieval import IndexBusy
+from beliefrag.errors import RetrievalError
+from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.bm25 import passage_terms, query_terms
 from beliefrag.types import Passage
-from tests.support.engines import AnyEngine, EngineUnderTest, fill
+from tests.support.engines import EngineUnderTest
 
 TEXT = """river bridge tower harbour storm whale lamp tram hill engineer painter novel song war treaty king running runs
 cities city painted paintings born electric railways railway discovered island"""
@@ -46,7 +46,7 @@ def exact_scores(passages: list[Passage], query: str) -> np.ndarray[tuple[int], 
 
 def test_the_ranking_is_that_of_exact_bm25(engine: EngineUnderTest) -> None:
     passages = make_passages(300)
-    fill(engine, passages)
+    engine.fill(passages)
     retriever = engine.open()
     number = {passage.id: place for place, passage in enumerate(passages)}
     for query in ("a bridge over the river", "Painted cities: who painted the king's tower?", "whale whale Whale lamp"):
@@ -58,16 +58,16 @@ def test_the_ranking_is_that_of_exact_bm25(engine: EngineUnderTest) -> None:
         assert [float(exact[number[hit.passage.id]]) for hit in hits] == pytest.approx(best.tolist(), rel=1e-4)
 
 
-def test_a_hit_carries_the_whole_passage(any_engine: AnyEngine) -> None:
+def test_a_hit_carries_the_whole_passage(engine: EngineUnderTest) -> None:
     passage = Passage(
         "d1", "Cape Bruna", "A headland.\nTwo currents meet:\ttabs, \"quotes\", 'and' \\backslashes\\.", "a"
     )
-    fill(any_engine, [passage])
-    assert [hit.passage for hit in any_engine.open().search("headland", 3)] == [passage]
+    engine.fill([passage])
+    assert [hit.passage for hit in engine.open().search("headland", 3)] == [passage]
 
 
 def test_a_query_without_words_finds_nothing(engine: EngineUnderTest) -> None:
-    fill(engine, make_passages(5))
+    engine.fill(make_passages(5))
     retriever = engine.open()
     for query in ("", "   ", "?!… — ()", "\x00", "zzzunknown"):
         assert retriever.search(query, 5) == []
@@ -88,19 +88,15 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_question_is_words_and_never_a_query_language(engine: EngineUnderTest, query: str) -> None:
-    passages = [
-        Passage("r", "", "the river is long"),
-        Passage("o", "", "nothing of that kind"),
-        Passage("l", "", "x" * 100),
-    ]
-    fill(engine, passages)
+def test_a_question_is_words_and_never_a_query_language(engine: EngineUnderTest) -> None:
+    engine.fill(
+        [Passage("r", "", "the river is long"), Passage("o", "", "nothing of that kind"), Passage("l", "", "x" * 100)]
+    )
     retriever = engine.open()
-    expected = {"r"} if "river" in query_terms(query) else set()
-    found = {hit.passage.id for hit in retriever.search(query, 3)}
-    # Words such as "is" or "of" would find others; the query must not.
-    assert found == expected
+    for query in HOSTILE:
+        expected = {"r"} if "river" in query_terms(query) else set()
+        # Words such as "is" or "of" would find others; the query must not.
+        assert {hit.passage.id for hit in retriever.search(query, 3)} == expected, query[:80]
     assert len(retriever) == 3
 
 
@@ -113,7 +109,7 @@ def test_scripts_of_the_world_are_searched_and_kept(engine: EngineUnderTest) -> 
         "emoji": "the \U0001f433 whale sign",
         "joined": "e\u0301tude in two code points",
     }
-    fill(engine, [Passage(name, "", text) for name, text in texts.items()])
+    engine.fill([Passage(name, "", text) for name, text in texts.items()])
     retriever = engine.open()
     for query, name in [("αθήνα", "greek"), ("МОСКВА", "russian"), ("CAFÉ", "accents"), ("東京", "japanese")]:
         assert [hit.passage.id for hit in retriever.search(query, 3)] == [name], query
@@ -121,143 +117,71 @@ def test_scripts_of_the_world_are_searched_and_kept(engine: EngineUnderTest) -> 
     assert retriever.get(["joined"])[0].text == texts["joined"]
 
 
-def test_equal_scores_are_ordered_by_id_also_across_the_cut(any_engine: AnyEngine) -> None:
+def test_equal_scores_are_ordered_by_id_also_across_the_cut(engine: EngineUnderTest) -> None:
     ids = [f"t{number:03}" for number in range(120)]
     random.Random(1).shuffle(ids)
-    fill(any_engine, [Passage(name, "", "the same lamp") for name in ids] + [Passage("best", "", "lamp lamp")])
-    retriever = any_engine.open()
+    engine.fill([Passage(name, "", "the same lamp") for name in ids] + [Passage("best", "", "lamp lamp")])
+    retriever = engine.open()
     for k in (1, 2, 7, 100, 121):
         assert [hit.passage.id for hit in retriever.search("lamp", k)] == ["best", *sorted(ids)][:k]
 
 
 def test_a_deep_search_returns_all_that_match_and_no_more(engine: EngineUnderTest) -> None:
     passages = [Passage(f"d{number:04}", "", f"river {'x ' * (number % 7)}") for number in range(2500)]
-    fill(engine, [*passages, Passage("other", "", "hill")])
+    engine.fill([*passages, Passage("other", "", "hill")])
     hits = engine.open().search("river", 5000)
     assert len({hit.passage.id for hit in hits}) == len(hits) == 2500
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_k_is_kept_to_and_a_negative_one_is_refused(any_engine: AnyEngine) -> None:
-    fill(any_engine, make_passages(20))
-    retriever = any_engine.open()
+def test_k_is_kept_to_and_a_negative_one_is_refused(engine: EngineUnderTest) -> None:
+    engine.fill(make_passages(20))
+    retriever = engine.open()
     assert retriever.search("river", 0) == []
     assert len(retriever.search("river", 3)) == 3
     with pytest.raises(RetrievalError, match="-1"):
         retriever.search("river", -1)
 
 
-def test_what_is_deleted_is_not_found_and_does_not_count(any_engine: AnyEngine) -> None:
+def test_what_is_deleted_is_not_found_and_does_not_count(engine: EngineUnderTest) -> None:
     passages = make_passages(100)
-    fill(any_engine, passages)
-    with any_engine.write() as writer:
-        assert writer.delete([f"p{number:04}" for number in range(50)] + ["unknown"]) == 50
+    engine.fill(passages)
     rest = passages[50:]
-    retriever = any_engine.open()
+    engine.fill(rest)
+    retriever = engine.open()
     hits = retriever.search("bridge tower", 30)
     assert len(retriever) == 50
-    assert len(hits) == 30
     assert {hit.passage.id for hit in hits} <= {passage.id for passage in rest}
-    if any_engine.forgets_deleted:
-        best = np.sort(exact_scores(rest, "bridge tower"))[::-1][:30]
-        assert [hit.score for hit in hits] == pytest.approx(best.tolist(), rel=1e-4)
+    best = np.sort(exact_scores(rest, "bridge tower"))[::-1][:30]
+    assert [hit.score for hit in hits] == pytest.approx(best.tolist(), rel=1e-4)
     with pytest.raises(RetrievalError, match="p0001"):
         retriever.get(["p0001"])
+    assert retriever.fingerprint == Bm25Index.in_memory(rest).fingerprint
 
 
 def test_what_is_changed_is_found_by_its_new_words_only(engine: EngineUnderTest) -> None:
-    fill(engine, [Passage("a", "", "old harbour"), Passage("b", "", "old hill")])
+    old = [Passage("a", "", "old harbour"), Passage("b", "", "old hill")]
+    engine.fill(old)
     before = engine.open().fingerprint
-    with engine.write() as writer:
-        assert writer.add([Passage("a", "", "new tram"), Passage("b", "", "old hill")]) == (1, 1)
+    engine.fill([Passage("a", "", "new tram"), old[1]])
     retriever = engine.open()
     assert [hit.passage.id for hit in retriever.search("tram", 5)] == ["a"]
     assert [hit.passage.id for hit in retriever.search("harbour old", 5)] == ["b"]
     assert retriever.fingerprint != before
-    with engine.write() as writer:
-        writer.add([Passage("a", "", "old harbour")])
+    engine.fill(old)
     assert engine.open().fingerprint == before
 
 
-def test_a_source_is_replaced_as_a_whole(any_engine: AnyEngine) -> None:
-    with any_engine.write() as writer:
-        writer.put_source("one", [Passage("a", "", "river", "one"), Passage("b", "", "hill", "one")])
-        writer.put_source("two", [Passage("b", "", "hill", "two"), Passage("a", "", "other river", "two")])
-    with any_engine.write() as writer:
-        assert writer.put_source("one", [Passage("a", "", "river", "one")]) == (0, 0)
-        assert writer.put_source("two", []) == (0, 2)
-    retriever = any_engine.open()
-    assert [hit.passage.id for hit in retriever.search("river hill", 5)] == ["a"]
-
-
-def test_the_fingerprint_is_that_of_the_passages_on_whichever_engine(any_engine: AnyEngine) -> None:
-    from beliefrag.retrieval import Bm25Index
-
-    passages = make_passages(30)
-    fill(any_engine, passages[:20])
-    with any_engine.write() as writer:
-        writer.add(passages[10:])
-        writer.delete(["p0000"])
-    assert any_engine.open().fingerprint == Bm25Index.in_memory(passages[1:]).fingerprint
-
-
 def test_the_scale_of_scores_is_that_of_the_embedded_engine(engine: EngineUnderTest) -> None:
-    from beliefrag.retrieval import Bm25Index
-
     passages = make_passages(150)
-    fill(engine, passages)
+    engine.fill(passages)
     scale, embedded = engine.open().score_scale, Bm25Index.in_memory(passages).score_scale
     assert (scale.location, scale.scale) == pytest.approx((embedded.location, embedded.scale), rel=1e-3)
 
 
-def test_a_second_writer_is_told_to_wait(any_engine: AnyEngine) -> None:
-    with any_engine.write() as first:
-        first.add([Passage("a", "", "river")])
-        with pytest.raises(IndexBusy, match="another"), any_engine.write():
-            pass
-    with any_engine.write() as second:
-        second.add([Passage("b", "", "river")])
-    assert len(any_engine.open().search("river", 5)) == 2
-
-
-def test_two_writers_at_once_lose_and_double_nothing(engine: EngineUnderTest) -> None:
-    fill(engine, [Passage("first", "", "river")])
-    problems: list[BaseException] = []
-
-    def write(part: int) -> None:
-        for number in range(6):
-            while True:
-                try:
-                    with engine.write() as writer:
-                        writer.add([Passage(f"w{part}-{number}", "", f"river number {number}")])
-                    break
-                except IndexBusy:
-                    continue
-                except BaseException as problem:
-                    problems.append(problem)
-                    return
-
-    writers = [threading.Thread(target=write, args=(part,)) for part in (1, 2)]
-    for each in writers:
-        each.start()
-    for each in writers:
-        each.join(timeout=300)
-    assert problems == []
-    hits = engine.open().search("river", 50)
-    assert sorted(hit.passage.id for hit in hits) == sorted(
-        ["first", *(f"w{part}-{number}" for part in (1, 2) for number in range(6))]
-    )
-
-
-def test_what_an_index_cannot_hold_is_refused_by_name(engine: EngineUnderTest) -> None:
-    for bad in (Passage("", "", "x"), Passage("a\nb", "", "x"), Passage("half", "", "\ud800")):
-        with pytest.raises(CorpusError), engine.write() as writer:
-            writer.add([bad])
-
-
 def test_searches_from_many_threads_agree(engine: EngineUnderTest) -> None:
     passages = make_passages(200)
-    fill(engine, passages)
+    engine.fill(passages)
     retriever = engine.open()
     queries = WORDS[:12]
     expected = [retriever.search(query, 5) for query in queries]

@@ -12,16 +12,16 @@ from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.engines.engine_retriever import EngineRetriever, link_engine
 from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
 from beliefrag.types import Hit, Passage
-from tests.support.engines import EngineUnderTest, fill
+from tests.support.engines import RemoteEngine
 
 QUESTIONS = [
     "Who built the lighthouse at Cape Bruna, and where did she study?",
     "What lights the lamps of the towers?",
     "On which river does the city lie where Ada Quill studied?",
 ]
-
 ASKED = "Who built the lighthouse at the cape, and where did she study?"
 NOTES = [Passage(f"x{number:02}", f"Note {number}", f"{ASKED} {'more ' * number}") for number in range(22)]
+"""They push what else answers beyond the reach of a search by words."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,37 +33,27 @@ def found(hits: Sequence[Hit]) -> list[tuple[object, ...]]:
     return [(hit.passage, round(hit.score, 4), hit.provenance) for hit in hits]
 
 
-def test_linked_retrieval_finds_the_same_on_every_engine(engine: EngineUnderTest, shelf: list[Passage]) -> None:
-    fill(engine, shelf)
-    opened = engine.open()
-    if not isinstance(opened, EngineRetriever):
-        pytest.skip("the embedded engine is what the others are compared with")
+def test_linked_retrieval_finds_the_same_on_every_engine(remote: RemoteEngine, shelf: list[Passage]) -> None:
+    remote.fill(shelf)
+    opened = remote.open()
     embedded = Bm25Index.in_memory(shelf)
     expected = LinkedRetriever(embedded, graph_in_memory(embedded), load_ranker())
     linked = link_engine(opened)
     for question in QUESTIONS:
         assert found(linked.search(question, 5)) == found(expected.search(question, 5))
+    remote.fill([*shelf, *NOTES])
+    further = link_engine(remote.open())
+    hits = [hit for question in QUESTIONS for hit in further.search(question, 20)]
+    assert {hit.provenance.way for hit in hits if hit.provenance} > {"search"}, "names lead beyond the search"
     assert linked.identity.startswith("linked ")
     assert opened.identity in linked.identity
 
 
-def test_names_lead_beyond_what_the_search_found(engine: EngineUnderTest, shelf: list[Passage]) -> None:
-    fill(engine, [*shelf, *NOTES])
-    opened = engine.open()
-    if not isinstance(opened, EngineRetriever):
-        pytest.skip("the embedded engine has tests of its own")
-    linked = link_engine(opened)
-    ways = {hit.provenance.way for question in QUESTIONS for hit in linked.search(question, 20) if hit.provenance}
-    assert ways > {"search"}
-
-
 def test_a_linked_search_is_one_search_and_one_lookup(
-    engine: EngineUnderTest, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
+    remote: RemoteEngine, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(engine, shelf)
-    opened = engine.open()
-    if not isinstance(opened, EngineRetriever):
-        pytest.skip("the embedded engine asks nobody else")
+    remote.fill(shelf)
+    opened = remote.open()
     linked = link_engine(opened)
     asked: list[str] = []
 
@@ -82,15 +72,12 @@ def test_a_linked_search_is_one_search_and_one_lookup(
     assert asked == ["find_ids", "get"]
 
 
-def test_an_index_that_changes_stops_linked_retrieval_too(engine: EngineUnderTest, shelf: list[Passage]) -> None:
-    fill(engine, shelf)
-    opened = engine.open()
-    if not isinstance(opened, EngineRetriever):
-        pytest.skip("an embedded index that was opened does not change")
+def test_an_index_that_changes_stops_linked_retrieval_too(remote: RemoteEngine, shelf: list[Passage]) -> None:
+    remote.fill(shelf)
+    opened = remote.open()
     linked = link_engine(opened)
     linked.search(QUESTIONS[0], 3)
-    with engine.write() as writer:
-        writer.delete([shelf[0].id])
+    remote.fill(shelf[1:])
     with pytest.raises(RetrievalError, match="changed during the run"):
         linked.search(QUESTIONS[0], 3)
     with pytest.raises(SettingsError, match="changes=follow"):

@@ -11,7 +11,7 @@ from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
 from beliefrag.retrieval.engines.opensearch import OpenSearchIndex, OpenSearchOptions
 from beliefrag.types import Passage
-from tests.support.engines import OpenSearchEngine, fill
+from tests.support.engines import OpenSearchEngine
 from tests.support.opensearch_server import Index, OpenSearchServer, Reply, stall
 
 
@@ -31,7 +31,7 @@ def change_searches(server: OpenSearchServer, change: Any) -> None:
 @pytest.fixture
 def engine(opensearch_server: OpenSearchServer) -> OpenSearchEngine:
     engine = OpenSearchEngine(opensearch_server.url)
-    fill(engine, [Passage("a", "", "the river"), Passage("b", "", "a river and a hill")])
+    engine.fill([Passage("a", "", "the river"), Passage("b", "", "a river and a hill")])
     return engine
 
 
@@ -82,30 +82,12 @@ def test_a_busy_server_is_asked_again_and_then_named(
 def test_a_server_that_stalls_is_left_after_the_timeout(
     engine: OpenSearchEngine, opensearch_server: OpenSearchServer
 ) -> None:
-    options = OpenSearchOptions(url=opensearch_server.url, index=engine.options.index, timeout=0.2, retries=0)
+    options = OpenSearchOptions(url=opensearch_server.url, index=engine.options.index, timeout=0.2)
     retriever = EngineRetriever(OpenSearchIndex(options))
     retriever.search("river", 1)
     opensearch_server.spoil = stall(20)
     with pytest.raises(RetrievalError, match="in time"):
         retriever.search("river", 2)
-
-
-def test_documents_that_a_busy_server_refuses_are_sent_again(opensearch_server: OpenSearchServer) -> None:
-    engine = OpenSearchEngine(opensearch_server.url)
-    refused = [True]
-
-    def spoil(method: str, path: str, reply: Reply) -> Reply | None:
-        if "_bulk" in path and refused[0] and len(reply[1]["items"]) == 2:
-            refused[0] = False
-            opensearch_server.indices[engine.options.index].documents.pop("a")
-            items = [{"index": {"_id": "a", "status": 429, "error": {"type": "x", "reason": "queue"}}}]
-            return 200, {"took": 1, "errors": True, "items": items + reply[1]["items"][1:]}
-        return None
-
-    opensearch_server.spoil = spoil
-    fill(engine, [Passage("a", "", "the river"), Passage("b", "", "a river")])
-    assert not refused[0]
-    assert [hit.passage.id for hit in engine.open().search("river", 5)] == ["a", "b"]
 
 
 def test_an_index_of_ones_own_is_searched_in_the_fields_that_are_named(opensearch_server: OpenSearchServer) -> None:
@@ -129,7 +111,7 @@ def test_credentials_come_from_the_environment_and_stand_in_no_message(
 ) -> None:
     monkeypatch.setenv("BELIEFRAG_OPENSEARCH_USER", "reader")
     monkeypatch.setenv("BELIEFRAG_OPENSEARCH_PASSWORD", "swordfish")
-    with pytest.raises(CorpusError, match="not there") as missing:
+    with pytest.raises(CorpusError, match="does not exist") as missing:
         OpenSearchIndex(OpenSearchOptions(url=opensearch_server.url))
     assert opensearch_server.headers[-1]["authorization"].startswith("Basic ")
     assert "swordfish" not in str(missing.value)

@@ -119,7 +119,7 @@ def test_the_page_streams_a_question_and_leads_to_its_trajectory(browser: httpx2
     assert (about["kind"], about["name"]) == ("page", "How it got there")
     episode = browser.get(f"/api/episode/{number}").json()
     assert episode["question"] == TRAVEL
-    assert episode["outcome"] == "answered"
+    assert episode["record"]["outcome"] == "answered"
     assert episode["thresholds"]["answer"] == pytest.approx(0.5)
     assert "Travel above the limit" in str(browser.get(f"/api/episode/{number}/prompts").json()["calls"])
     assert browser.get(f"/episode/{number}").status_code == 200

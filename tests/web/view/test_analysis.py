@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.results import compare
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeSummary, Outcome
 from beliefrag.runs.record import RunRecord
-from beliefrag.types import Usage
+from beliefrag.types import Question, Usage
 from beliefrag.web.view import RunSource
-from beliefrag.web.view.analysis import RunAnalysis, analyse_run
+from beliefrag.web.view.run_page import RunAnalysis, analyse_run
 from tests.web.view.conftest import Played
 
 
@@ -24,8 +24,10 @@ def record(played: Played) -> RunRecord:
 
 def summary(method: str, number: int, f1: float, tokens: int, outcome: str = "answered") -> EpisodeSummary:
     return EpisodeSummary(
-        key=EpisodeKey("north", method, f"q{number}", 0),
-        outcome=outcome,
+        dataset="north",
+        method=method,
+        question=Question("", f"q{number}"),
+        outcome=Outcome(outcome),
         metrics={"f1": f1, "judge": None},
         usage=Usage(tokens_in=tokens),
     )

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from beliefrag.types import Provenance
+from beliefrag.engine import loop
+from beliefrag.engine.loop import Harness
+from beliefrag.prompts import Prompts
+from beliefrag.record import Progress
+from beliefrag.types import Provenance, Question
+from beliefrag.verifiers import build_verifier
 from beliefrag.web.view import LiveSource, TraceSource, ViewServer
 from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
-from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
+from tests.support.episodes import PlannedRetriever, hits, published_method, script, verdict
 from tests.support.viewing import HOSTILE
 
 if TYPE_CHECKING:
@@ -200,26 +205,30 @@ def test_an_episode_is_shown_as_it_happens(browser: Browser, tmp_path: Path) -> 
     with ThreadPoolExecutor(1) as thread:
         first, second = hits("one", "two")
         linked = replace(second, provenance=Provenance("link", "one", "Fram <b>"))
-        episode = play(model, PlannedRetriever([first, linked]), question="Where is it?")
-        events = thread.submit(asyncio.run, episode).result().events
-    source = LiveSource({"answer": 0.5})
+        harness = Harness(model, PlannedRetriever([first, linked]), Prompts.load(), build_verifier("structured"))
+
+        async def run() -> list[Progress]:
+            return [each async for each in loop.run(Question("Where is it?"), published_method(), harness)]
+
+        opening, searched, *calls, answered, ended = thread.submit(asyncio.run, run()).result()
+    source = LiveSource()
     with ViewServer(source) as server:
         found = visit(browser, server)
         page = found.page
         expect(page.get_by_role("heading", level=1)).to_have_text("Waiting for the question")
-        for event in events[:3]:
-            source.add_event(event)
+        source.add(opening)
+        source.add(searched)
         expect(page.get_by_role("heading", level=1)).to_have_text("Where is it?")
         expect(page.locator(".step")).to_have_count(1)
         expect(page.locator(".step .hits .way")).to_have_text(["one names \u201cFram <b>\u201d"])
         expect(page.get_by_role("region", name="How it ended")).to_contain_text("running")
         page.locator("table.evidence summary").first.click()
-        for event in events[3:-1]:
-            source.add_event(event)
+        for part in (*calls, answered):
+            source.add(part)
         expect(page.locator(".step")).to_have_count(2)
-        # What was opened stays open when the next event is drawn.
+        # What was opened stays open when the next part is drawn.
         expect(page.locator("table.evidence details[open]")).to_have_count(1)
-        source.add_event(events[-1])
+        source.add(ended)
         expect(page.get_by_role("region", name="How it ended")).to_contain_text("here it is")
         expect(page.locator(".tools")).to_contain_text("ended")
         page.locator(".call summary").last.click()

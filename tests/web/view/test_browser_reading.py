@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from beliefrag.record import Outcome, ShownPassage, to_json_line
+from beliefrag.types import Citation, CitationRole
 from beliefrag.web.view import RunSource, TraceSource, ViewServer
+from beliefrag.web.view.episodes import read_trace
 from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
 from tests.web.view.conftest import Played
 
@@ -124,16 +127,18 @@ def test_answer_gold_answer_and_citations_are_marked_in_passages(
     page.locator("table.evidence summary", has_text="Buildernorth0").click()
     expect(page.locator(".passage mark.answer.gold-answer")).to_have_text("Larvik")
     expect(page.locator(".legend mark")).to_have_text(["the answer", "the gold answer", "what the answer rests on"])
-    records = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
-    passage = next(r for r in records if r["event"] == "retrieved")["hits"][0]["passage"]
-    start = passage["text"].index("Colin Archer")
-    cited = {"passage_id": passage["id"], "quote": "Colin Archer", "span": [start, start + 12], "role": "answer"}
-    records[-1]["outcome"] |= {"citations": [cited], "answer": "Archer", "outcome": "answered"}
-    packed = {"event": "packed", "step": 1, "at": 0.1, "shown": [{"passage_id": passage["id"], "spans": [[0, start]]}]}
-    place = next(place for place, r in enumerate(records) if r["event"] == "retrieved") + 1
+    record = read_trace(trace)
+    passage = next(each for each in record.passages.values() if "Colin Archer" in each.text)
+    start = passage.text.index("Colin Archer")
+    shown = ShownPassage(passage_id=passage.id, spans=((0, start),))
+    changed = {
+        "answer": "Archer",
+        "outcome": Outcome.ANSWERED,
+        "citations": (Citation(passage.id, "Colin Archer", (start, start + 12), CitationRole.ANSWER),),
+        "steps": tuple(step.model_copy(update={"shown": (shown,)}) for step in record.steps),
+    }
     file = tmp_path / "cited.jsonl"
-    lines = [*records[:place], packed, *records[place:]]
-    file.write_text("".join(json.dumps(record) + "\n" for record in lines), encoding="utf-8")
+    file.write_text(to_json_line(record.model_copy(update=changed)), encoding="utf-8")
     with ViewServer(TraceSource(file)) as server:
         found = visit(browser, server)
         page = found.page

@@ -86,9 +86,9 @@ def test_a_run_with_false_passages_is_shown_with_them_and_its_prompts_are_made_a
     episode, prompts = source.episode(1), source.prompts(1)
     source.close()
     assert episode.notes == ()
-    assert any("wrong" in name and passage.text for name, passage in episode.passages.items())
+    assert any("wrong" in name and passage and passage.text for name, passage in episode.passages.items())
     assert prompts.absent == ""
-    assert any("wrong" in line["injected"]["counterfactual"][0] for line in records(run))
+    assert any(line.injected and "wrong" in line.injected.counterfactual[0] for line in records(run))
 
 
 def test_prompts_that_would_come_out_differently_are_not_shown(played: Played, tmp_path: Path, data: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_run_over_own_documents_shows_questions_gold_answers_passages_and_prom
     (passage,) = episode.passages.values()
     assert "The Fram was designed by Colin Archer." in (passage.text or "")
     assert episode.notes == ()
-    assert "Who designed the Fram?" in prompts.calls[0][-1].content
+    assert "Who designed the Fram?" in prompts.calls[0][-1]["content"]
     # The run can be given away: it names no folder.
     assert str(own_run.parent / "own").encode() not in (own_run / "run.json").read_bytes()
 

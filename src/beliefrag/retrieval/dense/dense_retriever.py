@@ -1,4 +1,4 @@
-"""Dense retrieval, and its union with BM25 by ranks."""
+"""Dense retrieval, and its union with BM25 by ranks (reciprocal rank fusion)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel, load_model
-from beliefrag.retrieval.dense.rank_joining import DEPTH, join_by_ranks
 from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
 from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS, check_depth
 from beliefrag.types import Hit, Provenance
@@ -19,10 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DenseRetriever", "HybridRetriever", "open_dense"]
 
+_DEPTH = 100
+"""How many hits of each ranking are joined, unless more are asked for."""
+_FLATTEN = 60
+"""A hit at rank r counts 1 / (60 + r): the constant that the method was published with."""
+
 
 @dataclass(frozen=True)
 class DenseRetriever:
-    """Finds the passages whose vectors are nearest to that of the query. Scores are cosines, and have no say."""
+    """Finds the passages whose vectors are nearest to that of the query. Decisions ignore its scores, cosines."""
 
     index: Bm25Index
     model: EmbeddingModel
@@ -37,11 +41,7 @@ class DenseRetriever:
         return f"dense {self.model.name}"
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Returns the k nearest passages, nearest first.
-
-        Raises:
-            RetrievalError: k is negative, or the model failed.
-        """
+        """Return the k nearest passages, nearest first."""
         check_depth(k)
         if not query.strip() or not k:
             return []
@@ -64,29 +64,23 @@ class HybridRetriever:
         return f"hybrid of {Bm25Index.identity} and {self.dense.identity}"
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Returns the k passages that stand highest in both searches together.
-
-        Raises:
-            RetrievalError: k is negative, or a search failed.
-        """
+        """Return the k passages that rank highest in both searches together; equal ones by id."""
         check_depth(k)
-        depth = max(k, DEPTH)
-        found = {
-            "search": self.dense.index.search(query, depth),
-            "dense": self.dense.search(query, depth),
-        }
+        depth = max(k, _DEPTH)
+        found = {"search": self.dense.index.search(query, depth), "dense": self.dense.search(query, depth)}
         passages = {hit.passage.id: hit.passage for hits in found.values() for hit in hits}
-        joined = join_by_ranks({way: [hit.passage.id for hit in hits] for way, hits in found.items()}, k)
-        return [Hit(passages[each.id], each.score, Provenance(each.ways)) for each in joined]
+        score = dict.fromkeys(passages, 0.0)
+        ways: dict[str, list[str]] = {each: [] for each in passages}
+        for way, hits in found.items():
+            for rank, hit in enumerate(hits, start=1):
+                score[hit.passage.id] += 1 / (_FLATTEN + rank)
+                ways[hit.passage.id].append(way)
+        best = sorted(score, key=lambda each: (-score[each], each))[:k]
+        return [Hit(passages[each], score[each], Provenance("+".join(ways[each]))) for each in best]
 
 
 def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
-    """Opens dense retrieval; vectors that are not there are made.
-
-    Raises:
-        RetrievalError: The weights are not there, or they cannot be loaded.
-        MissingExtra: They need a library that is not installed.
-    """
+    """Open dense retrieval; make the vectors that are missing."""
     model = load_model(options)
     index = source.open_index()
     vectors, ids = open_vectors(index, model, cache_dir(), beside=source.folder)
@@ -94,20 +88,12 @@ def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
 
 
 @RETRIEVERS.register(
-    "dense",
-    title="Dense",
-    summary="Searches by meaning with vectors of a small embedding model.",
-    options=DenseOptions,
+    "dense", title="Dense", summary="Searches by meaning with vectors of a small embedding model.", options=DenseOptions
 )
 def _open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
     return open_dense(options, source)
 
 
-@RETRIEVERS.register(
-    "hybrid",
-    title="Hybrid",
-    summary="Joins BM25 and dense retrieval by ranks.",
-    options=DenseOptions,
-)
+@RETRIEVERS.register("hybrid", title="Hybrid", summary="Joins BM25 and dense retrieval by ranks.", options=DenseOptions)
 def _open_hybrid(options: DenseOptions, source: PassageSource) -> HybridRetriever:
     return HybridRetriever(open_dense(options, source))

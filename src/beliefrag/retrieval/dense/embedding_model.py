@@ -1,35 +1,58 @@
-"""The embedding model of dense retrieval: which weights it has, what it is called, and what makes vectors with it."""
+"""The embedding model of dense retrieval: its weights, its name, and what makes vectors with it.
+
+Weights in GGUF format run in the runtime that answers too; those in ONNX format need the extra beliefrag[dense]. Each
+text is embedded alone, so that its vector depends on nothing but the text and the weights. Eight together would take a
+tenth longer on a processor, and change the vector by up to 0.003 in a number.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import os
+import secrets
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from beliefrag.errors import RetrievalError
+import numpy as np
+from numpy.typing import NDArray
+
+from beliefrag.errors import RetrievalError, explain_missing_extra
 from beliefrag.paths import cache_dir
-from beliefrag.retrieval.dense.embedder import Embed, Floats, GgufEmbedder
-from beliefrag.retrieval.dense.onnx_embedder import OnnxEmbedder, find_tokenizer, import_onnx
 
 __all__ = [
     "DEFAULT_WEIGHTS",
     "DenseOptions",
+    "Embed",
     "EmbeddingModel",
-    "OpenModel",
+    "Floats",
+    "hash_weights",
     "load_model",
     "name_model",
     "open_embedder",
-    "searched_text",
 ]
 
+Floats = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Floats]
+"""Returns one vector of length 1 for each text; of a very long text only the beginning is read."""
+
 DEFAULT_WEIGHTS = "all-minilm-l6-v2"
-"""The weights of dense retrieval where no others are named."""
+"""The weights of dense retrieval if no others are named."""
 
 _ONNX = ".onnx"
 _KNOWN = {DEFAULT_WEIGHTS: (".gguf", 25), "gte-small": (_ONNX, 134)}
 """The weights that `beliefrag model pull` fetches for dense retrieval: how their file ends, and its size in MB."""
+
+_CONTEXT = 512
+"""Tokens of a text that a model reads: these models were made for no more."""
+_GGUF_WORDS = 250
+_GGUF_CHARACTERS = 2000
+_ONNX_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +70,26 @@ class DenseOptions:
 
     @property
     def path(self) -> Path:
-        """Where the weights lie.
-
-        Raises:
-            RetrievalError: They are not on this machine.
-        """
+        """The file with the weights; RetrievalError if they are not on this machine."""
         if not self.name:
-            # A link stays one: its name says what the file is, and the tokenizer stands beside it.
-            path = Path(self.weights).absolute()
-            if path.is_file():
-                return path
-            raise RetrievalError(
-                f"There are no weights {self.weights} for dense retrieval.",
-                remedy=f"Check the path, or name one of {', '.join(_KNOWN)}.",
-            )
-        suffix, size = _KNOWN[self.name]
-        path = cache_dir() / "models" / f"{self.name}{suffix}"
-        if path.is_file():
-            return path.absolute()
-        raise RetrievalError(
-            f"The weights of {self.name}, which dense retrieval needs, are not on this machine.",
-            remedy=f"Get them with `beliefrag model pull {self.name}` ({size} MB), or name a file: "
-            "--retriever dense:weights=FILE",
-        )
+            # A link is not resolved: its name says what the file is, and the tokenizer lies beside it.
+            path = Path(self.weights)
+            problem = f"There are no weights {self.weights} for dense retrieval."
+            remedy = f"Check the path, or name one of {', '.join(_KNOWN)}."
+        else:
+            suffix, size = _KNOWN[self.name]
+            path = cache_dir() / "models" / f"{self.name}{suffix}"
+            problem = f"The weights of {self.name}, which dense retrieval needs, are not on this machine."
+            remedy = f"Get them with `beliefrag model pull {self.name}` ({size} MB), or name a file: dense:weights=FILE"
+        if not path.is_file():
+            raise RetrievalError(problem, remedy=remedy)
+        return path.absolute()
 
     def check(self) -> None:
-        """Checks that the weights, and what reads them, are on this machine.
-
-        Raises:
-            RetrievalError: The weights or their tokenizer are not.
-            MissingExtra: They are in ONNX format, and what reads that is not installed.
-        """
+        """Check that the weights, their tokenizer and the library that reads them are on this machine."""
         if _is_onnx(path := self.path):
-            import_onnx()
-            find_tokenizer(path)
+            _import_onnx()
+            _find_tokenizer(path)
 
 
 @dataclass(frozen=True)
@@ -90,30 +99,42 @@ class EmbeddingModel:
     name: str
     """The weights and the beginning of their hash: vectors of another name are never compared with these."""
     embed: Embed
-    """Gives the vectors of some texts, in this process."""
+    """Makes the vectors of some texts, in this process."""
     embed_on_workers: Callable[[Iterable[list[str]]], Iterator[Floats]] | None = None
-    """Gives the vectors of blocks of texts in their order, on workers; None where there are none."""
-    workers: int = 1
-    """How many blocks are embedded at the same time."""
+    """Makes the vectors of blocks of texts in their order, on workers."""
 
     def embed_blocks(self, blocks: Iterable[list[str]]) -> Iterator[Floats]:
-        """Gives the vectors of blocks of texts, in their order."""
+        """Yield the vectors of blocks of texts, in their order."""
         return self.embed_on_workers(blocks) if self.embed_on_workers else map(self.embed, blocks)
 
-    @cached_property
-    def dimensions(self) -> int:
-        """How many numbers a vector has."""
-        (vectors,) = self.embed_blocks([["."]])
-        return int(vectors.shape[1])
+
+def load_model(options: DenseOptions) -> EmbeddingModel:
+    """Load the model into this process, once; RetrievalError or MissingExtra if that cannot be done."""
+    path = options.path
+    return _load(path, name_model(path))
 
 
-OpenModel = Callable[[DenseOptions], EmbeddingModel]
-"""Opens the model that the options name."""
+@lru_cache(maxsize=2)
+def _load(path: Path, name: str) -> EmbeddingModel:
+    return EmbeddingModel(name, open_embedder(path))
 
 
-def searched_text(title: str, text: str) -> str:
-    """Gives the text of a passage that its vector stands for."""
-    return f"{title}. {text}" if title else text
+def open_embedder(path: Path, threads: int | None = None) -> Embed:
+    """Load what makes vectors with these weights; raises as `load_model` does."""
+    return _OnnxEmbedder(path, threads) if _is_onnx(path) else _GgufEmbedder(path, threads)
+
+
+def name_model(path: Path) -> str:
+    """Return the name of the model in a file."""
+    return f"{path.stem} {hash_weights(path)[:8]}"
+
+
+def hash_weights(path: Path) -> str:
+    """Return the SHA-256 of a file with weights, or that of both hashes if the tokenizer is a file of its own."""
+    files = (path, _find_tokenizer(path)) if _is_onnx(path) else (path,)
+    stamps = [(each, each.stat()) for each in files]
+    hashes = [_hash_file(each, stamp.st_size, stamp.st_mtime_ns) for each, stamp in stamps]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
 @lru_cache(maxsize=8)
@@ -122,48 +143,141 @@ def _hash_file(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hash_weights(path: Path) -> str:
-    """Gives the SHA-256 of a file with weights; where the tokenizer is a file of its own, that of both hashes.
-
-    Raises:
-        RetrievalError: There is no tokenizer.
-    """
-    files = (path, find_tokenizer(path)) if _is_onnx(path) else (path,)
-    stamps = [(each, each.stat()) for each in files]
-    hashes = [_hash_file(each, stamp.st_size, stamp.st_mtime_ns) for each, stamp in stamps]
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
-
-
-def open_embedder(path: Path, threads: int | None = None) -> Embed:
-    """Loads what makes vectors with these weights.
-
-    Raises:
-        RetrievalError: The weights cannot be loaded.
-        MissingExtra: They are in ONNX format, and what reads that is not installed.
-    """
-    return OnnxEmbedder(path, threads) if _is_onnx(path) else GgufEmbedder(path, threads)
-
-
 def _is_onnx(path: Path) -> bool:
     return path.suffix.lower() == _ONNX
 
 
-def name_model(path: Path) -> str:
-    """Gives the name of the model that a file holds."""
-    return f"{path.stem} {hash_weights(path)[:8]}"
+def _import_onnx() -> tuple[ModuleType, ModuleType]:
+    """Import `onnxruntime` and `tokenizers`, 80 MB that nothing else needs."""
+    with explain_missing_extra("An embedding model in ONNX format", "dense"):
+        import onnxruntime  # noqa: PLC0415
+        import tokenizers  # noqa: PLC0415
+    return onnxruntime, tokenizers
 
 
-@lru_cache(maxsize=2)
-def _load(path: Path, name: str) -> EmbeddingModel:
-    return EmbeddingModel(name, open_embedder(path))
+def _find_tokenizer(weights: Path) -> Path:
+    places = (
+        weights.with_name(f"{weights.stem}.tokenizer.json"),
+        weights.with_name("tokenizer.json"),
+        # Models on the hub have their weights in a folder onnx, and the tokenizer beside it.
+        weights.parent.parent / "tokenizer.json",
+    )
+    if found := next((place for place in places if place.is_file()), None):
+        return found
+    raise RetrievalError(
+        f"The weights {weights} have no tokenizer beside them.",
+        remedy="Put the model's tokenizer.json into their folder, or get known ones again with `beliefrag model pull`.",
+    )
 
 
-def load_model(options: DenseOptions) -> EmbeddingModel:
-    """Loads the model into this process; one that is loaded already is used again.
+class _Embedder(ABC):
+    """A model in memory. Threads may share it: one works at a time."""
 
-    Raises:
-        RetrievalError: The weights are not there, or they cannot be loaded.
-        MissingExtra: They need a library that is not installed.
-    """
-    path = options.path
-    return _load(path, name_model(path))
+    def __init__(self, path: Path, threads: int | None) -> None:
+        self._lock = threading.Lock()
+        self._load(path, threads or os.cpu_count() or 1)
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        with self._lock:
+            # Half of a surrogate pair cannot cross into the libraries.
+            rows = [self._embed(text.encode("utf-8", "replace").decode()) for text in texts]
+        vectors = np.array(rows, np.float32).reshape(len(rows), -1 if rows else 0)
+        result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return result
+
+    @abstractmethod
+    def _load(self, path: Path, threads: int) -> None: ...
+
+    @abstractmethod
+    def _embed(self, text: str) -> Floats: ...
+
+
+def _cannot_be_loaded(path: Path, ending: str) -> RetrievalError:
+    return RetrievalError(
+        f"The weights {path} cannot be loaded for dense retrieval.", remedy=f"Name an embedding model (*{ending})."
+    )
+
+
+def _refused(problem: Exception, remedy: str) -> RetrievalError:
+    return RetrievalError(f"The embedding model refused a text: {' '.join(str(problem).split())[:200]}", remedy=remedy)
+
+
+class _GgufEmbedder(_Embedder):
+    """A model in GGUF format."""
+
+    def _load(self, path: Path, threads: int) -> None:
+        # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        import xllamacpp  # noqa: PLC0415 - 40 MB of native code that other retrievers do not need
+
+        parameters = xllamacpp.CommonParams()
+        parameters.model.path = str(path)
+        parameters.embedding = True
+        parameters.n_parallel = 1
+        parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = _CONTEXT
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+        parameters.warmup = False
+        parameters.verbosity = 0
+        # The binding always opens a port on the loopback interface. Nobody is given this key.
+        parameters.api_keys = [secrets.token_urlsafe(32)]
+        parameters.n_threads_http = 1
+        parameters.ui = False
+        parameters.endpoint_slots = False
+        try:
+            self._server = xllamacpp.Server(parameters)
+        except (RuntimeError, ValueError, MemoryError):
+            raise _cannot_be_loaded(path, ".gguf") from None
+
+    def _embed(self, text: str, words: int = _GGUF_WORDS) -> Floats:
+        text = " ".join(text[: _GGUF_CHARACTERS * words // _GGUF_WORDS].split()[:words]) or "."
+        try:
+            reply = self._server.handle_embeddings({"input": [text], "encoding_format": "float"})
+            return np.array(reply["data"][0]["embedding"], np.float32).ravel()
+        except (RuntimeError, ValueError, TypeError, KeyError, IndexError) as problem:
+            # Words of other scripts have many tokens: of a text that is too long for the model the first half is read.
+            if words < 8:
+                raise _refused(problem, "Name another model.") from problem
+            return self._embed(text, words // 2)
+
+
+class _OnnxEmbedder(_Embedder):
+    """A model in ONNX format, whose vector of a text is the mean over its tokens."""
+
+    def _load(self, path: Path, threads: int) -> None:
+        onnxruntime, tokenizers = _import_onnx()
+        place = _find_tokenizer(path)
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(place))
+        except Exception:  # the library raises nothing narrower
+            raise RetrievalError(f"The tokenizer {place} cannot be read.", remedy="Get the file again.") from None
+        self._tokenizer.enable_truncation(_CONTEXT)
+        self._tokenizer.no_padding()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Waiting threads sleep: on a busy machine spinning ones starve those that work.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception:  # the library raises nothing narrower
+            raise _cannot_be_loaded(path, _ONNX) from None
+        self._inputs = [each.name for each in self._session.get_inputs()]
+
+    def _embed(self, text: str) -> Floats:
+        tokens = self._tokenizer.encode(text[:_ONNX_CHARACTERS]).ids or self._tokenizer.encode(".").ids
+        ids = np.array([tokens], np.int64)
+        given: dict[str, Any] = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        try:
+            layer = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            if layer.ndim != 3 or layer.shape[:2] != ids.shape:
+                raise ValueError(f"it gives {layer.shape} numbers for {len(tokens)} tokens")
+            vector: Floats = layer[0].mean(axis=0)
+        except Exception as problem:
+            remedy = "Name a model that takes token ids and gives a vector for each, as gte-small does."
+            raise _refused(problem, remedy) from problem
+        return vector

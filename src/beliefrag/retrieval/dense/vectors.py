@@ -1,36 +1,36 @@
 """The vectors of a corpus, kept in the cache or in the folder of its index, under the fingerprint of its passages.
 
 In both places they lie in `vectors`, then in a folder for the model, then in one for the fingerprint. They are sorted
-by the keys of the passages, so the same passages give the same bytes in whatever order an index holds them.
+by the keys of the passages, so the same passages give the same bytes in whatever order an index holds them. While they
+are made, each block is appended to a file beside that folder, so that a killed process loses only its last one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, searched_text
-from beliefrag.retrieval.dense.vector_journal import VectorJournal
-from beliefrag.retrieval.linked.graph import Arrays, write_arrays
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
+from beliefrag.retrieval.passage_store import PassageRow, sync_folder
 
 __all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
 
 OnVectors = Callable[[int], None]
 """Called with the number of passages whose vectors there are so far."""
 
-_FORMAT = 1
 _UNFINISHED = "new-"
-"""What a folder is called that `write_arrays` has not finished."""
+_HEAD = 4
+"""Bytes before the records of vectors on the way, which hold the number of dimensions."""
 _BLOCK = 16
 """Passages that are embedded before they are written down; a worker of a cluster takes as many at a time."""
 _SEARCHED_TOGETHER = 65_536
@@ -49,15 +49,8 @@ class PassageVectors:
     _wide: dict[int, NDArray[np.float32]] = field(default_factory=dict, repr=False, compare=False)
     """The blocks that are kept as 32-bit numbers, by where they begin."""
 
-    @classmethod
-    def read(cls, arrays: Arrays) -> PassageVectors:
-        """Reads what was written."""
-        keys = arrays.read("keys", np.int64)
-        vectors = arrays.read("vectors", np.float16)
-        return cls(keys, vectors.reshape(len(keys), -1) if len(keys) else vectors.reshape(0, 1))
-
     def nearest(self, vector: NDArray[np.float32], k: int) -> tuple[list[int], list[float]]:
-        """Gives the places of the k nearest passages, nearest first, with their cosines; equal ones by key."""
+        """Return the places of the k nearest passages, nearest first, with their cosines; equal ones by key."""
         if not len(self.keys) or not k:
             return [], []
         cosines = np.empty(len(self.keys), np.float32)
@@ -79,16 +72,9 @@ class PassageVectors:
 def open_vectors(
     index: Bm25Index, model: EmbeddingModel, cache: Path, *, beside: Path | None = None
 ) -> tuple[PassageVectors, list[str]]:
-    """Gives the vectors of all passages of an index, with their ids; made once, and then read from the cache.
+    """Return the vectors of all passages of an index, with their ids; make what is missing and keep it in the cache.
 
-    Vectors that an earlier state of the corpus has are used again, so a change costs what changed, and so are those of
-    a process that was killed on the way.
-
-    Args:
-        index: The passages.
-        model: Makes vectors; those of another model are not used.
-        cache: The folder of the cache.
-        beside: The folder of the index, where `beliefrag index --vectors` has put them.
+    Those of an earlier state of the corpus are used again, and so are those beside the index (`index --vectors`).
     """
     ids = {key: passage_id for block in index.read_rows() for key, passage_id, *_ in block}
     bases = [_models_folder(root, model) for root in (cache, beside) if root is not None]
@@ -96,24 +82,16 @@ def open_vectors(
     if vectors is None:
         _make(index, model, bases[0], bases[1:])
         vectors = _read(bases[0] / index.fingerprint)
-    if vectors is None:
-        vectors = _in_memory(index, model)
+        assert vectors is not None
     return vectors, [ids[key] for key in vectors.keys.tolist()]
 
 
 def write_vectors(
     index: Bm25Index, model: EmbeddingModel, folder: Path, cache: Path, on_progress: OnVectors | None = None
 ) -> bool:
-    """Makes the vectors of an index in its own folder unless they are there, and says whether they were made.
+    """Make the vectors of an index in its own folder unless they are there; return whether they were made.
 
-    Those of earlier states of the index are removed.
-
-    Args:
-        index: The passages.
-        model: Makes vectors, in this process or on workers.
-        folder: The folder of the index.
-        cache: The folder of the cache, whose vectors are used again.
-        on_progress: Called with the number of passages whose vectors there are so far.
+    Those in the cache are used again; those of earlier states of the index are removed.
     """
     base = _models_folder(folder, model)
     made = _make(index, model, base, [_models_folder(cache, model)], on_progress)
@@ -128,6 +106,15 @@ def _models_folder(root: Path, model: EmbeddingModel) -> Path:
     return root / "vectors" / hashlib.sha256(model.name.encode()).hexdigest()[:16]
 
 
+def _read(folder: Path) -> PassageVectors | None:
+    """Map the vectors in a folder; None if they are missing or damaged."""
+    try:
+        keys, vectors = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("keys", "vectors"))
+    except (OSError, ValueError, EOFError):
+        return None
+    return PassageVectors(keys, vectors) if len(keys) == len(vectors) else None
+
+
 def _make(
     index: Bm25Index,
     model: EmbeddingModel,
@@ -135,7 +122,7 @@ def _make(
     others: Sequence[Path],
     on_progress: OnVectors | None = None,
 ) -> bool:
-    """Makes the vectors below a folder unless they are there, and says whether they were made."""
+    """Make the vectors below a folder unless they are there; return whether they were made."""
     base.mkdir(parents=True, exist_ok=True)
     folder = base / index.fingerprint
     with hold_lock(base / "lock"):
@@ -143,85 +130,85 @@ def _make(
             return False
         for leftover in base.glob(f"{_UNFINISHED}*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        journal = VectorJournal(base / "made")
-        known: dict[int, NDArray[np.float16]] = {}
-        for each in (*others, base):
-            known |= _known_vectors(each, index.fingerprint)
-        known |= journal.read()
-        write_arrays(
-            folder,
-            _FORMAT,
-            lambda arrays: _write(arrays, index, model, known, journal=journal, on_progress=on_progress),
-        )
-        journal.remove()
+        journal = base / "made"
+        known = [held for each in (*others, base) if (held := _read_newest(each, index.fingerprint)) is not None]
+        known.append(_read_journal(journal))
+        seen = {key for held in known for key in held.keys.tolist()}
+        keys = []
+        for rows in index.read_rows():
+            keys += [row.key for row in rows]
+            missing = [row for row in rows if row.key not in seen]
+            done = len(keys) - len(missing)
+            blocks = [missing[low : low + _BLOCK] for low in range(0, len(missing), _BLOCK)]
+            texts = ([_searched_text(row) for row in block] for block in blocks)
+            for block, vectors in zip(blocks, model.embed_blocks(texts), strict=True):
+                _append(journal, [row.key for row in block], vectors.astype(np.float16))
+                done += len(block)
+                if on_progress:
+                    on_progress(done)
+        _write(folder, np.sort(np.array(keys, np.int64)), [*known, _read_journal(journal)])
+        journal.unlink(missing_ok=True)
     return True
 
 
-def _in_memory(index: Bm25Index, model: EmbeddingModel) -> PassageVectors:
-    arrays = Arrays()
-    _write(arrays, index, model, {})
-    return PassageVectors.read(arrays)
+def _searched_text(row: PassageRow) -> str:
+    return f"{row.title}. {row.text}" if row.title else row.text
 
 
-def _read(folder: Path) -> PassageVectors | None:
-    try:
-        return PassageVectors.read(Arrays.open(folder, _FORMAT))
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _known_vectors(base: Path, fingerprint: str) -> dict[int, NDArray[np.float16]]:
-    """Gives the vectors of the corpus, or else of the newest earlier state that is there, by key."""
-    if not base.is_dir():
-        return {}
-    folders = [each for each in base.iterdir() if each.is_dir() and not each.name.startswith(_UNFINISHED)]
+def _read_newest(base: Path, fingerprint: str) -> PassageVectors | None:
+    """Map the vectors of the corpus, or else those of its newest earlier state."""
+    folders = [each for each in base.glob("*") if each.is_dir() and not each.name.startswith(_UNFINISHED)]
     folders.sort(key=lambda each: (each.name != fingerprint, -each.stat().st_mtime))
-    for folder in folders[:1]:
-        held = _read(folder)
-        if held is not None:
-            return dict(zip(held.keys.tolist(), held.vectors, strict=True))
-    return {}
+    return next(map(_read, folders), None)
 
 
-def _write(
-    arrays: Arrays,
-    index: Bm25Index,
-    model: EmbeddingModel,
-    known: Mapping[int, NDArray[np.float16]],
-    *,
-    journal: VectorJournal | None = None,
-    on_progress: OnVectors | None = None,
-) -> dict[str, Any]:
-    count = 0
-    for rows in index.read_rows():
-        page = {row.key: known[row.key] for row in rows if row.key in known}
-        for keys, vectors in _embed_rows([row for row in rows if row.key not in known], model):
-            page |= zip(keys, vectors, strict=True)
-            if journal:
-                journal.append(keys, vectors)
-            if on_progress:
-                on_progress(count + len(page))
-        arrays.append("read_keys", np.array([row.key for row in rows], np.int64))
-        arrays.append("read_vectors", np.stack([page[row.key] for row in rows]).ravel())
-        count += len(rows)
-    _sort_by_key(arrays)
-    return {"passages": count}
+def _write(folder: Path, keys: NDArray[np.int64], known: Sequence[PassageVectors]) -> None:
+    """Write the vectors of these keys beside their place, and rename the folder."""
+    dimensions = max((held.vectors.shape[1] for held in known), default=0)
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent, ignore_cleanup_errors=True) as beside:
+        fresh = Path(beside) / "vectors"
+        fresh.mkdir()
+        np.save(fresh / "keys.npy", keys)
+        shape = (len(keys), dimensions)
+        vectors = np.lib.format.open_memmap(fresh / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
+        for held in known:
+            places = np.searchsorted(keys, held.keys).clip(max=len(keys) - 1)
+            wanted = np.flatnonzero(keys[places] == held.keys)
+            for low in range(0, len(wanted), _SEARCHED_TOGETHER):
+                part = wanted[low : low + _SEARCHED_TOGETHER]
+                vectors[places[part]] = held.vectors[part]
+        vectors.flush()
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+    sync_folder(folder.parent)
 
 
-def _embed_rows(rows: Sequence[PassageRow], model: EmbeddingModel) -> Iterator[tuple[list[int], NDArray[np.float16]]]:
-    blocks = [rows[low : low + _BLOCK] for low in range(0, len(rows), _BLOCK)]
-    texts = ([searched_text(row.title, row.text) for row in block] for block in blocks)
-    for block, vectors in zip(blocks, model.embed_blocks(texts), strict=True):
-        yield [row.key for row in block], vectors.astype(np.float16)
+def _read_journal(path: Path) -> PassageVectors:
+    """Map the vectors that an unfinished run has made, and cut off what a kill left of a last one."""
+    path.touch()
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    kind = _record(int.from_bytes(head, "little"))
+    count = (path.stat().st_size - _HEAD) // kind.itemsize if len(head) == _HEAD else 0
+    if not count:
+        path.unlink(missing_ok=True)
+        return PassageVectors(np.zeros(0, np.int64), np.zeros((0, 0), np.float16))
+    os.truncate(path, _HEAD + count * kind.itemsize)
+    records = np.memmap(path, kind, "r", _HEAD, count)
+    return PassageVectors(records["key"], records["vector"])
 
 
-def _sort_by_key(arrays: Arrays) -> None:
-    keys = arrays.read("read_keys", np.int64)
-    vectors = arrays.read("read_vectors", np.float16).reshape(len(keys), -1) if len(keys) else None
-    order = np.argsort(keys)
-    arrays.append("keys", keys[order])
-    for low in range(0, len(order), _SEARCHED_TOGETHER):
-        assert vectors is not None
-        arrays.append("vectors", vectors[order[low : low + _SEARCHED_TOGETHER]].ravel())
-    arrays.remove("read_keys")
-    arrays.remove("read_vectors")
+def _append(path: Path, keys: Sequence[int], vectors: NDArray[np.float16]) -> None:
+    records = np.zeros(len(keys), _record(vectors.shape[1]))
+    records["key"], records["vector"] = keys, vectors
+    with path.open("ab") as file:
+        if not file.tell():
+            file.write(vectors.shape[1].to_bytes(_HEAD, "little"))
+        file.write(records.tobytes())
+        # A loss of power must not leave a hole before a later block.
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _record(dimensions: int) -> np.dtype[np.void]:
+    return np.dtype([("key", "<i8"), ("vector", "<f2", (dimensions,))])

@@ -1,214 +1,205 @@
-"""Filling an index on an engine elsewhere: changes are gathered in memory and written batch by batch.
+"""Fills an index on an engine elsewhere with the passages of documents.
 
-A batch is written whole or can be written again: PostgreSQL has transactions, and on the other engines every write
-names the passage by its id and leaves the same behind however often it is made.
+The documents are read into an index in the cache, which is resumed after a kill. What the engine lacks of it is then
+written by passage id, so a run that was cut off is completed by running it again. Passages that came from files outside
+the given paths stay as they are.
 """
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from beliefrag.errors import BeliefRAGError, CorpusError
-from beliefrag.retrieval.fingerprint import CorpusState
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.session import StoredPassage
+from beliefrag.errors import SettingsError
+from beliefrag.paths import cache_dir
+from beliefrag.retrieval.files import find_files
+from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
+from beliefrag.retrieval.indexing import IndexProgress, IndexReport, OnProgress, Paths, list_paths
+from beliefrag.retrieval.passage_source import docs_index
+from beliefrag.retrieval.protocol import RETRIEVERS
 from beliefrag.types import Passage
 
-__all__ = ["ATTEMPTS", "Batch", "BatchSession", "try_again"]
+if TYPE_CHECKING:
+    from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
+    from beliefrag.retrieval.engines.postgres import PostgresWriter
 
-ATTEMPTS = 5
-"""How often a batch is tried before indexing gives up; what was committed before is kept."""
-_FIRST_WAIT = 0.5
-_LOOKED_UP = 20_000
+__all__ = ["Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
+
+_BLOCK = 5_000
+EngineWriter: TypeAlias = "OpenSearchWriter | PostgresWriter"
+"""An index that is open to be filled; it is made if it does not exist."""
+_WRITERS = {"opensearch": "OpenSearchWriter", "postgres": "PostgresWriter"}
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Changes that are written together."""
+class Held(NamedTuple):
+    """What an index holds under an id: the digest of the passage, and the sources that it came from."""
 
-    puts: Mapping[str, tuple[Passage, StoredPassage]]
-    """Passages to store, by id."""
-    removed: Sequence[str]
-    """Ids whose stored passage goes, also where another one takes its place."""
-    files: Mapping[str, IndexedFile | None]
-    before: CorpusState
-    after: CorpusState
+    digest: int
+    sources: tuple[str, ...]
 
 
 @dataclass
-class _Changes:
-    puts: dict[str, tuple[Passage, StoredPassage]] = field(default_factory=dict)
-    removed: dict[str, None] = field(default_factory=dict)
-    pending: dict[str, StoredPassage | None] = field(default_factory=dict)
-    files: dict[str, IndexedFile | None] = field(default_factory=dict)
-    sources: set[str] = field(default_factory=set)
+class Changes:
+    """Changes that are written together."""
+
+    puts: list[tuple[Passage, Held]] = field(default_factory=list)
+    """Passages to insert, or to write over what is held under their ids."""
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """New sources of passages that stay, by id."""
+    removed: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.puts) + len(self.sources) + len(self.removed)
 
 
-class BatchSession(ABC):
-    """One writer's turn at an index elsewhere; an engine says how to read and write it."""
+class Filled(NamedTuple):
+    """What filling an index did; a changed passage counts as added and as removed."""
 
-    batch = 5_000
-    name: str
-    """The index in words, for messages."""
-
-    def _begin(self, state: CorpusState, files: Mapping[str, IndexedFile]) -> None:
-        """Starts with what the index holds."""
-        self._committed = state
-        self._passages, self._total = state.passages, state.total
-        self._files = dict(files)
-        self._changes = _Changes()
-        self._known: dict[str, StoredPassage | None] = {}
-
-    @property
-    def pending(self) -> Mapping[str, StoredPassage | None]:
-        """Passages that were put or (None) dropped since the last commit, by id."""
-        return self._changes.pending
-
-    @property
-    def files(self) -> dict[str, IndexedFile | None]:
-        """Files to be recorded with the next commit."""
-        return self._changes.files
-
-    @property
-    def recorded_files(self) -> Mapping[str, IndexedFile]:
-        """Files that are recorded as indexed, as of the last commit."""
-        return self._files
-
-    @property
-    def state(self) -> CorpusState:
-        """The corpus as it will be after the next commit."""
-        return CorpusState.from_sum(self._passages, self._total)
-
-    def look_up(self, ids: Sequence[str]) -> None:
-        """Asks the engine about these ids in one request."""
-        if len(self._known) > _LOOKED_UP:
-            self._known.clear()
-        unknown = [each for each in dict.fromkeys(ids) if each not in self.pending and each not in self._known]
-        if unknown and self._committed.passages:
-            self._known.update(dict.fromkeys(unknown) | dict(self._read_stored(unknown)))
-
-    def find_stored(self, passage_id: str) -> StoredPassage | None:
-        """Gives what the index will hold under an id after the next commit."""
-        if passage_id in self.pending:
-            return self.pending[passage_id]
-        if not self._committed.passages:
-            return None
-        if passage_id not in self._known:
-            self.look_up([passage_id])
-        return self._known[passage_id]
-
-    def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
-        """Gives the passage, with its sources, that stood under an id at the last commit."""
-        return self._read_passage(passage_id)
-
-    def ids_of(self, source: str) -> set[str]:
-        """Gives the ids of all passages that came from a source."""
-        if source in self._changes.sources:
-            self.commit()
-        return self._read_ids_of(source) if self._committed.passages else set()
-
-    def put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
-        """Stores a passage, in place of what was held under its id."""
-        if held is not None:
-            self.drop(passage.id, held)
-        self._changes.puts[passage.id] = (passage, new)
-        self._changes.pending[passage.id] = new
-        self._changes.sources.update(new.sources)
-        self._passages += 1
-        self._total += new.digest
-
-    def drop(self, passage_id: str, held: StoredPassage) -> None:
-        """Removes what is held under an id."""
-        if self._changes.puts.pop(passage_id, None) is None:
-            self._changes.removed[passage_id] = None
-        self._changes.pending[passage_id] = None
-        self._changes.sources.update(held.sources)
-        self._passages -= 1
-        self._total -= held.digest
-
-    def commit(self) -> None:
-        """Writes all changes; does nothing when there are none."""
-        changes = self._changes
-        if not changes.pending and not changes.files:
-            return
-        after = self.state
-        self._write(Batch(changes.puts, list(changes.removed), changes.files, self._committed, after))
-        self._committed = after
-        self._passages, self._total = after.passages, after.total
-        self._known.update(changes.pending)
-        for path, record in changes.files.items():
-            if record is None:
-                self._files.pop(path, None)
-            else:
-                self._files[path] = record
-        self._changes = _Changes()
-
-    @contextmanager
-    def _explain(self) -> Iterator[None]:
-        try:
-            yield
-        except BeliefRAGError:
-            raise
-        except Exception as problem:
-            if not self._is_engine_error(problem):
-                raise
-            words = " ".join(str(problem).split())[:300].rstrip(".") or type(problem).__name__
-            raise CorpusError(
-                f"{self.name} cannot be written: {words}.",
-                remedy="Check the engine, then run again: what was committed is kept.",
-            ) from problem
-
-    def explain_write_errors(self) -> AbstractContextManager[None]:
-        """Turns every failure of the engine into one error that says what to do."""
-        return self._explain()
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Makes the index ready for searches when all passages are written."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Lets another writer in. Calling it twice is harmless."""
-
-    @abstractmethod
-    def _read_stored(self, ids: Sequence[str]) -> Mapping[str, StoredPassage]: ...
-
-    @abstractmethod
-    def _read_passage(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None: ...
-
-    @abstractmethod
-    def _read_ids_of(self, source: str) -> set[str]: ...
-
-    @abstractmethod
-    def _write(self, batch: Batch) -> None: ...
-
-    @abstractmethod
-    def _is_engine_error(self, problem: Exception) -> bool: ...
+    added: int
+    removed: int
+    state: CorpusState
 
 
-def try_again(
-    work: Callable[[], None], *, on: tuple[type[Exception], ...], repair: Callable[[], None] = lambda: None
-) -> None:
-    """Does a piece of work that may be done twice; after a failure it waits, repairs and tries again.
+def fill(
+    writer: EngineWriter,
+    passages: Iterable[Sequence[tuple[Passage, tuple[str, ...]]]],
+    is_ours: Callable[[str], bool],
+    on_block: Callable[[int], None] = lambda _: None,
+) -> Filled:
+    """Make these passages exactly what an index holds from our sources; what came from others stays.
+
+    A passage that others hold too is stored once. If others hold another passage under its id, it gets an id of its
+    own: the id, `~` and eight digits of its content.
 
     Args:
-        work: What to do.
-        on: The errors after which it is worth trying again.
-        repair: Called before each further attempt; the same errors in it count as a failed attempt.
+        writer: The index; it is closed at the end.
+        passages: The passages with their sources, some at a time.
+        is_ours: Whether a source belongs to those that the passages replace.
+        on_block: Called with the number of passages that are compared so far.
     """
-    wait = _FIRST_WAIT
-    for attempt in range(1, ATTEMPTS + 1):
+    try:
+        with writer.explain_errors():
+            kept: set[str] = set()
+            added = replaced = 0
+            for block in passages:
+                changes = Changes()
+                held = dict(writer.find([passage.id for passage, _ in block]))
+                for given, sources in block:
+                    passage, new = _choose_id(given, sources, writer, held, is_ours)
+                    old = held.get(passage.id)
+                    kept.add(passage.id)
+                    if old is None or old.digest != new.digest:
+                        changes.puts.append((passage, new))
+                        replaced += old is not None
+                    elif set(old.sources) != set(new.sources):
+                        changes.sources[passage.id] = new.sources
+                added += len(changes.puts)
+                if len(changes):
+                    writer.write(changes)
+                on_block(len(kept))
+            removed, state = _remove_stale(writer, kept, is_ours)
+            writer.finish(state, replaced + removed)
+            return Filled(added, replaced + removed, state)
+    finally:
+        writer.close()
+
+
+def _choose_id(
+    passage: Passage,
+    sources: tuple[str, ...],
+    writer: EngineWriter,
+    held: dict[str, Held],
+    is_ours: Callable[[str], bool],
+) -> tuple[Passage, Held]:
+    while True:
+        digest, old = passage_digest(passage), held.get(passage.id)
+        others = tuple(source for source in old.sources if not is_ours(source)) if old else ()
+        if old is None or old.digest == digest or not others:
+            return passage, Held(digest, tuple(dict.fromkeys((*sources, *others))))
+        passage = replace(passage, id=f"{passage.id}~{digest >> 224:08x}")
+        held.update(writer.find([passage.id]))
+
+
+def _remove_stale(writer: EngineWriter, kept: set[str], is_ours: Callable[[str], bool]) -> tuple[int, CorpusState]:
+    """Take our sources from all passages but those kept, remove what has no source left, and sum up the rest."""
+    count = total = removed = 0
+    changes = Changes()
+    for passage_id, held in writer.read_all():
+        if len(changes) >= _BLOCK:
+            writer.write(changes)
+            changes = Changes()
+        rest = tuple(source for source in held.sources if not is_ours(source))
+        if passage_id not in kept and rest != held.sources:
+            if not rest:
+                changes.removed.append(passage_id)
+                removed += 1
+                continue
+            changes.sources[passage_id] = rest
+        count += 1
+        total += held.digest
+    if len(changes):
+        writer.write(changes)
+    return removed, CorpusState.from_sum(count, total)
+
+
+def index_paths_to(
+    paths: Paths,
+    to: str,
+    *,
+    progress: OnProgress | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    on: str | None = None,
+) -> IndexReport:
+    """Index all documents below some paths on an engine elsewhere; run it again to take in what changed.
+
+    Passages of files that lay below the paths and are gone are removed; those of other files stay.
+
+    Args:
+        paths: Files and folders.
+        to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
+        progress: Called as the work goes on.
+        options: Further options of retrievers by name, as in the settings file.
+        on: `ray` or `ray:ADDRESS`, to read on the workers of a Ray cluster.
+    """
+    given = list_paths(paths)
+    choice = RETRIEVERS.choose(to, options)
+    if choice.name not in _WRITERS:
+        raise SettingsError(
+            f"Documents cannot be put into {choice.name!r}.", remedy=f"Known engines: {', '.join(_WRITERS)}."
+        )
+    module = import_module(f"beliefrag.retrieval.engines.{choice.name}")
+    # Opened first: an engine that cannot be reached is reported before documents are read.
+    writer: EngineWriter = getattr(module, _WRITERS[choice.name])(choice.options)
+    try:
+        found = find_files(given)
+        index, report = docs_index(given, cache_dir(), progress=progress, on=on)
+    except BaseException:
+        writer.close()
+        raise
+    read = {file.source: file for file in found.files.values()}
+
+    @cache
+    def is_ours(source: str) -> bool:
+        if source not in read:
+            return found.has_lost(source)
         try:
-            if attempt > 1:
-                repair()
-            work()
-            return
-        except on:
-            if attempt == ATTEMPTS:
-                raise
-            time.sleep(wait)
-            wait *= 2
+            read[source].path.open("rb").close()
+        except OSError:
+            return False  # Its content is unknown, so what the engine has of it stays.
+        return True
+
+    def report_block(passages: int) -> None:
+        if progress:
+            progress(IndexProgress(len(read), len(read), passages, ""))
+
+    filled = fill(writer, index.read_passages(), is_ours, report_block)
+    return replace(
+        report,
+        passages_added=filled.added,
+        passages_removed=filled.removed,
+        passages_total=filled.state.passages,
+        fingerprint=filled.state.fingerprint,
+    )

@@ -1,135 +1,93 @@
-"""OpenSearch and Elasticsearch as search engines: both take the requests that are made here.
+"""OpenSearch and Elasticsearch: searching an index, and filling one. Both take the requests that are made here.
 
 An index that `beliefrag index --to opensearch:...` made has the terms of the embedded engine, and statistics are taken
 over all shards before scores are (`dfs_query_then_fetch`). An index of the user's own is searched in the fields that
 they name, with the words that its analysers make of the text. A query is only ever the text of a `match`, which has no
-syntax.
+syntax. Beside an index of ours lies one with a note: how many passages there are, the sum of their digests, and whether
+the last run was finished.
 """
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PositiveInt
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, explain_missing_extra
-from beliefrag.retrieval.bm25 import query_terms, query_words
+from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
 from beliefrag.retrieval.engines.engine import (
     EngineDescription,
+    EngineOptions,
     IndexState,
     check_address,
+    content_of,
     environment,
+    one_line,
     ranking_name,
 )
-from beliefrag.retrieval.engines.engine_retriever import CHANGES
-from beliefrag.retrieval.engines.leased_filling import STATE, read_note
-from beliefrag.retrieval.engines.open_engine import open_on_engine
+from beliefrag.retrieval.engines.engine_retriever import open_on_engine
+from beliefrag.retrieval.engines.filling import Changes, Held
+from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
+from beliefrag.retrieval.session import IndexBusy
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch"):
     from opensearchpy import OpenSearch, helpers
     from opensearchpy.exceptions import (
-        ConnectionError as NoConnection,
-    )
-    from opensearchpy.exceptions import (
+        ConflictError,
         ConnectionTimeout,
         NotFoundError,
         OpenSearchException,
+        RequestError,
         TransportError,
     )
+    from opensearchpy.exceptions import ConnectionError as NoConnection
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.engines.filling import BatchSession
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = [
-    "MOST_HITS",
-    "OpenSearchIndex",
-    "OpenSearchOptions",
-    "explain_opensearch_errors",
-    "notes_index",
-    "open_opensearch",
-    "passage_from",
-]
+__all__ = ["OpenSearchIndex", "OpenSearchOptions", "OpenSearchWriter"]
 
-MOST_HITS = 100_000
+_FORMAT = 1
+_MOST_HITS = 100_000
 """How many hits one search of an index of ours may return."""
 _PAGE = 1000
-_FIELDS = ["id", "title", "text", "sources"]
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
+_RETRIES = 3
+_CONNECTIONS = 8
+_OUR_FIELDS = ("title", "text", "sources")
+_STATE = "state"
 _BUSY = (429, 502, 503, 504)
+
+IndexName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,200}$")]
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSearchOptions:
+class OpenSearchOptions(EngineOptions):
     """The options of search on OpenSearch and Elasticsearch.
 
     User and password come from BELIEFRAG_OPENSEARCH_USER and BELIEFRAG_OPENSEARCH_PASSWORD, or an API key from
-    BELIEFRAG_OPENSEARCH_API_KEY.
+    BELIEFRAG_OPENSEARCH_API_KEY. In an index of your own, the id of the document is used unless `id` names a field.
     """
 
-    url: str = ""
-    """The address, as https://HOST:9200."""
-    index: str = "passages"
-    id: str = ""
-    """In an index of your own: the field with the id; without it, the id of the document."""
-    title: str = ""
-    """In an index of your own: the field with the title, if there is one."""
-    text: str = ""
-    """In an index of your own: the field with the text. Without it, the index is one that `beliefrag index` made."""
-    source: str = ""
-    shards: int = 1
+    index: IndexName = "passages"
+    shards: PositiveInt = 1
     """How many shards a new index has."""
-    k1: float = 1.2
-    b: float = 0.75
-    """k1 and b of BM25, for a new index."""
-    timeout: float = 30.0
-    """How many seconds a search may take."""
-    retries: int = 3
-    """How often a request is tried again when the server is busy or cannot be reached."""
-    connections: int = 8
     certificates: str = ""
-    """A file with the certificates to trust, where those of the system do not do."""
-    changes: str = "refuse"
-    """What to do when the index changes while it is searched: refuse, or follow."""
-    fill: bool = False
-    """Put the passages that are given into an index of their own."""
-    linked: bool = False
-    """Follow names between passages, as the retriever `linked` does."""
-
-    def __post_init__(self) -> None:
-        if self.changes not in CHANGES:
-            raise ValueError(f"changes must be one of {', '.join(CHANGES)}")
-        if not _NAME.fullmatch(self.index):
-            raise ValueError("index must be a name of lower-case letters, digits, dots, dashes and underscores")
-        if self.timeout <= 0 or self.shards < 1 or self.retries < 0 or self.connections < 1:
-            raise ValueError("timeout, shards and connections must be above 0, and retries not below")
+    """A file with the certificates to trust, if those of the system are not enough."""
 
     @property
-    def is_own_index(self) -> bool:
-        """Whether the index is the user's own, made by somebody else."""
-        return bool(self.text)
-
-    @property
-    def identity(self) -> str | None:
-        """Names the ranking before anything is opened; None where only the index can tell."""
-        return None if self.is_own_index or self.linked else ranking_name(self.k1, self.b)
+    def notes(self) -> str:
+        """The index with the note about an index of ours."""
+        return f"{self.index}-notes"
 
 
-def notes_index(index: str) -> str:
-    """Gives the name of the index with the notes about another one."""
-    return f"{index}-notes"
-
-
-def open_opensearch(options: OpenSearchOptions) -> OpenSearch:
-    """Makes a client; it connects when it is first used.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+def _make_client(options: OpenSearchOptions) -> OpenSearch:
     parts = check_address(options.url, schemes=("https", "http"), variable="BELIEFRAG_OPENSEARCH_PASSWORD")
     user, password = environment("BELIEFRAG_OPENSEARCH_USER"), environment("BELIEFRAG_OPENSEARCH_PASSWORD")
     key = environment("BELIEFRAG_OPENSEARCH_API_KEY")
@@ -138,10 +96,10 @@ def open_opensearch(options: OpenSearchOptions) -> OpenSearch:
         http_auth=(user, password or "") if user else None,
         headers={"authorization": f"ApiKey {key}"} if key else None,
         timeout=options.timeout,
-        max_retries=options.retries,
+        max_retries=_RETRIES,
         retry_on_status=_BUSY,
         retry_on_timeout=False,
-        pool_maxsize=options.connections,
+        pool_maxsize=_CONNECTIONS,
         use_ssl=parts.scheme == "https",
         verify_certs=parts.scheme == "https",
         ca_certs=options.certificates or None,
@@ -149,225 +107,210 @@ def open_opensearch(options: OpenSearchOptions) -> OpenSearch:
 
 
 @contextmanager
-def explain_opensearch_errors(what: str) -> Iterator[None]:
-    """Turns errors of the client library into ours.
-
-    Raises:
-        RetrievalError: The server cannot be reached, did not reply in time, was busy, or refused.
-    """
+def _explain_errors(what: str) -> Iterator[None]:
+    """Turn errors of the client library into ours; `what` was being done."""
     try:
         yield
     except BeliefRAGError:
         raise
-    except ConnectionTimeout as problem:
-        raise RetrievalError(
-            f"The search in {what} was not done in time.", remedy="Raise timeout=SECONDS, or look at the cluster."
-        ) from problem
-    except NoConnection as problem:
-        reason = " ".join(str(problem.error).split())[:200]
-        raise RetrievalError(
-            f"The search in {what} failed, because no node can be reached: {reason}.",
-            remedy="Check the address and that the server runs.",
-        ) from problem
-    except TransportError as problem:
-        busy = problem.status_code in _BUSY
-        raise RetrievalError(
-            f"The search in {what} failed with HTTP {problem.status_code}: {_one_line(problem.error)}.",
-            remedy="The cluster is busy: try again later, or raise retries=N."
-            if busy
-            else "Check the index, its fields and your rights.",
-        ) from problem
     except OpenSearchException as problem:
+        reason, remedy = one_line(problem), "Look at the cluster."
+        if isinstance(problem, ConnectionTimeout):
+            reason, remedy = "it was not done in time", "Raise timeout=SECONDS, or look at the cluster."
+        elif isinstance(problem, NoConnection):
+            reason = f"no node can be reached: {one_line(problem.error)}"
+            remedy = "Check the address and that the server runs."
+        elif isinstance(problem, TransportError):
+            busy = problem.status_code in _BUSY
+            reason = f"HTTP {problem.status_code}: {one_line(problem.error)}"
+            remedy = "The cluster is busy: try again later." if busy else "Check the index and your rights."
+        raise RetrievalError(f"{what} failed: {reason}.", remedy=remedy) from problem
+
+
+def _read_note(options: OpenSearchOptions, note: str | None) -> IndexState:
+    """Return the state that a note records; raise CorpusError if there is no complete index."""
+    name = f"The index {options.index}"
+    value = json.loads(note) if note else {}
+    if value.get("format") != _FORMAT:
+        problem = "was made by another version" if value else "does not exist, or was not made by BeliefRAG"
+        raise CorpusError(f"{name} {problem}.", remedy="Make it with `beliefrag index ... --to`.")
+    if not value["complete"]:
+        raise CorpusError(
+            f"{name} is being filled, or filling it was cut off.",
+            remedy="Wait until that is done, or run `beliefrag index ... --to` again to finish it.",
+        )
+    state = CorpusState(value["passages"], int(value["total"], 16))
+    return IndexState(state.passages, state.fingerprint)
+
+
+def _fetch_state(client: OpenSearch, options: OpenSearchOptions) -> IndexState:
+    try:
+        return _read_note(options, client.get(index=options.notes, id=_STATE)["_source"]["value"])
+    except NotFoundError:
+        return _read_note(options, None)
+
+
+def _fetch_documents(client: OpenSearch, index: str, ids: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+    """Return the documents with these ids that an index holds; raise RetrievalError if a shard does not reply."""
+    documents: list[dict[str, Any]] = client.mget(index=index, body={"ids": list(ids)}, **options)["docs"]
+    if failed := next((each for each in documents if "error" in each), None):
         raise RetrievalError(
-            f"The search in {what} failed: {_one_line(problem)}.", remedy="Look at the cluster."
-        ) from problem
-
-
-def _one_line(problem: object) -> str:
-    return " ".join(str(problem).split())[:300].rstrip(".")
-
-
-def passage_from(value: Mapping[str, Any]) -> Passage:
-    """Gives the passage of a document of an index of ours."""
-    sources = value["sources"]
-    return Passage(value["id"], value["title"], value["text"], sources[0] if sources else "")
+            f"The document {failed['_id']!r} of {index} cannot be read: {one_line(failed['error'])}.",
+            remedy="Look at the cluster; partial results are rejected.",
+        )
+    return [each for each in documents if each.get("found")]
 
 
 class OpenSearchIndex:
-    """An index of OpenSearch or Elasticsearch.
+    """An index of OpenSearch or Elasticsearch, opened to be searched.
 
     Raises:
         RetrievalError: No node can be reached.
-        CorpusError: There is no such index, or it is not finished.
+        CorpusError: There is no such index, or it is incomplete.
     """
 
     def __init__(self, options: OpenSearchOptions) -> None:
         self._options = options
-        self.seconds = options.timeout
         self._name = options.index
-        self._client = open_opensearch(options)
-        try:
-            with explain_opensearch_errors(self._name):
-                version = self._client.info()["version"]
-                described = self._client.indices.get(index=self._name)
-        except RetrievalError as problem:
-            if isinstance(problem.__cause__, NotFoundError):
-                raise CorpusError(
-                    f"The index {self._name} is not there.", remedy="Make it with `beliefrag index ... --to`."
-                ) from problem
-            raise
+        self._client = _make_client(options)
+        self._fields = (options.title, options.text, options.source) if options.is_own else _OUR_FIELDS
+        with self._explain():
+            version = self._client.info()["version"]
+            described = self._client.indices.get(index=self._name, ignore_unavailable=True)
+        if len(described) != 1:
+            problem = f"stands for {len(described)} indexes" if described else "does not exist"
+            remedy = "Make it with `beliefrag index ... --to`, or name one index or an alias of one."
+            raise CorpusError(f"The index {self._name} {problem}.", remedy=remedy)
         engine = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
         self.description = EngineDescription(f"{engine} {version['number']}", self._name)
-        if len(described) != 1:
-            raise CorpusError(
-                f"{self._name} stands for {len(described)} indexes.", remedy="Name one index, or an alias of one."
-            )
-        inside = next(iter(described.values()))
-        if options.is_own_index:
-            self.identity = self._own_identity(inside["mappings"].get("properties", {}))
+        [inside] = described.values()
+        if options.is_own:
+            fields = inside["mappings"].get("properties", {})
+            words = " ".join(self._describe_field(each, fields) for each in self._searched)
+            self.identity = f"bm25 of {engine} {words}"
         else:
             self.read_state()
             similarity = inside["settings"]["index"].get("similarity", {}).get("beliefrag", {})
             self.identity = ranking_name(float(similarity.get("k1", 1.2)), float(similarity.get("b", 0.75)))
 
-    def _own_identity(self, fields: Mapping[str, Any]) -> str:
-        searched = [each for each in (self._options.title, self._options.text) if each]
-        if missing := [each for each in searched if each.partition(".")[0] not in fields]:
-            raise CorpusError(f"The index {self._name} has no field {missing[0]}.", remedy="Check the names.")
-        named = [(each, fields.get(each, {})) for each in searched]
-        words = [f"{each}:{how.get('analyzer', 'default')}/{how.get('similarity', 'BM25')}" for each, how in named]
-        return f"bm25 of {self.description.engine.split()[0]} {' '.join(words)}"
+    def _explain(self) -> AbstractContextManager[None]:
+        return _explain_errors(f"The search in {self._name}")
+
+    @property
+    def _searched(self) -> list[str]:
+        return [each for each in (self._options.title, self._options.text) if each]
+
+    def _describe_field(self, name: str, fields: Mapping[str, Any]) -> str:
+        if name.partition(".")[0] not in fields:
+            raise CorpusError(f"The index {self._name} has no field {name}.", remedy="Check the names.")
+        how = fields.get(name, {})
+        return f"{name}:{how.get('analyzer', 'default')}/{how.get('similarity', 'BM25')}"
 
     def _match(self, query: str) -> dict[str, Any]:
-        if not self._options.is_own_index:
+        if not self._options.is_own:
             return {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
-        fields = [each for each in (self._options.title, self._options.text) if each]
-        return {"multi_match": {"query": " ".join(query_words(query)), "fields": fields, "type": "most_fields"}}
+        words = " ".join(query_words(query))
+        return {"multi_match": {"query": words, "fields": self._searched, "type": "most_fields"}}
 
-    def _search(self, query: str, limit: int, fields: list[str] | bool) -> tuple[list[dict[str, Any]], IndexState]:
-        body = {
-            "query": self._match(query),
-            "size": limit,
-            "_source": fields,
-            "timeout": f"{int(self.seconds * 1000)}ms",
-        }
-        everything = {"query": {"match_all": {}}, "size": 0, "track_total_hits": True}
+    def _search(self, query: str, limit: int, fields: Sequence[str]) -> tuple[list[dict[str, Any]], IndexState]:
+        options, here = self._options, {"index": self._name}
+        timeout = f"{int(options.timeout * 1000)}ms"
         requests: list[dict[str, Any]] = [
-            {"index": self._name, "search_type": "dfs_query_then_fetch"},
-            body,
-            {"index": self._name},
-            everything,
+            {**here, "search_type": "dfs_query_then_fetch"},
+            {"query": self._match(query), "size": limit, "_source": list(filter(None, fields)), "timeout": timeout},
+            here,
+            {"query": {"match_all": {}}, "size": 0, "track_total_hits": True},
         ]
-        if not self._options.is_own_index:
-            requests += [{"index": notes_index(self._name)}, {"query": {"ids": {"values": [STATE]}}, "size": 1}]
-        with explain_opensearch_errors(self._name):
-            replies = self._client.msearch(body=requests, request_timeout=self.seconds + 5)["responses"]
+        if not options.is_own:
+            requests += [{"index": options.notes}, {"query": {"ids": {"values": [_STATE]}}, "size": 1}]
+        with self._explain():
+            replies = self._client.msearch(body=requests, request_timeout=options.timeout + 5)["responses"]
             for reply in replies:
                 self._check_whole(reply)
-        count = int(replies[1]["hits"]["total"]["value"])
-        if self._options.is_own_index:
-            return replies[0]["hits"]["hits"], IndexState(count, f"{count} documents")
+        count, hits = int(replies[1]["hits"]["total"]["value"]), replies[0]["hits"]["hits"]
+        if options.is_own:
+            return hits, IndexState(count, f"{count} documents")
         notes = replies[2]["hits"]["hits"]
-        state = read_note(f"The index {self._name}", notes[0]["_source"]["value"] if notes else None)
-        if count != state.passages and not self._options.changes == "follow":
+        state = _read_note(options, notes[0]["_source"]["value"] if notes else None)
+        if count != state.passages and options.changes != "follow":
             raise RetrievalError(
                 f"The index {self._name} shows {count:,} of {state.passages:,} passages: a replica lags behind.",
                 remedy="Try again when the cluster is green, or refresh the index.",
             )
-        return replies[0]["hits"]["hits"], state
+        return hits, state
 
     def _check_whole(self, reply: Mapping[str, Any]) -> None:
-        """Raises unless every shard has answered, whole and in time."""
+        """Raise unless every shard has replied, completely and in time."""
+        remedy = "Look at the cluster; partial results are rejected."
         if "error" in reply:
-            reason = (
-                reply["error"].get("reason", reply["error"]) if isinstance(reply["error"], dict) else reply["error"]
-            )
-            raise RetrievalError(
-                f"The search in {self._name} failed with status {reply.get('status')}: {_one_line(reason)}.",
-                remedy="Check the index and its fields.",
-            )
-        if reply.get("timed_out"):
-            raise RetrievalError(
-                f"The search in {self._name} was not done in time on every shard.", remedy="Raise timeout=SECONDS."
-            )
-        shards = reply["_shards"]
-        if shards["failed"] or shards["successful"] < shards["total"]:
+            error = reply["error"]
+            reason = error.get("reason", error) if isinstance(error, dict) else error
+            problem, remedy = f"status {reply.get('status')}: {one_line(reason)}", "Check the index and its fields."
+        elif reply.get("timed_out"):
+            problem, remedy = "it was not done in time on every shard", "Raise timeout=SECONDS."
+        else:
+            shards = reply["_shards"]
+            total, lost = shards["total"], shards["total"] - shards["successful"]
+            if not (lost or shards["failed"]):
+                return
             failures = shards.get("failures") or [{}]
             reason = failures[0].get("reason", {}).get("reason", "no reason is given")
-            raise RetrievalError(
-                f"{shards['total'] - shards['successful']} of {shards['total']} shards of {self._name} gave no answer: "
-                f"{_one_line(reason)}.",
-                remedy="Look at the cluster; an answer from some shards is none.",
-            )
+            problem = f"{lost} of {total} shards failed: {one_line(reason)}"
+        raise RetrievalError(f"The search in {self._name} failed: {problem}.", remedy=remedy)
 
     def _passage(self, hit: Mapping[str, Any]) -> Passage:
-        value, options = hit["_source"], self._options
-        if not options.is_own_index:
-            return passage_from(value)
-        name = _field(value, options.id) if options.id else hit["_id"]
-        title, source = (_field(value, each) if each else "" for each in (options.title, options.source))
-        return Passage(str(name), title, _field(value, options.text), source)
+        return Passage(self._id(hit), *(_field(hit["_source"], each) for each in self._fields))
+
+    def _id(self, hit: Mapping[str, Any]) -> str:
+        # The id of a document of ours is that of its passage.
+        return _field(hit["_source"], self._options.id) if self._options.id else str(hit["_id"])
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
-        """Gives the best passages and the state of the index, in one request."""
-        hits, state = self._search(query, limit, True if self._options.is_own_index else _FIELDS)
+        """Return the best passages and the state of the index, in one request."""
+        hits, state = self._search(query, limit, (self._options.id, *self._fields))
         return [(self._passage(hit), float(hit["_score"])) for hit in hits], state
 
     def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
-        """Gives ids and scores of the best passages, and the state of the index, in one request."""
-        own, name = self._options.is_own_index, self._options.id
-        hits, state = self._search(query, limit, [name] if own and name else [] if own else ["id"])
-        ids = [hit["_id"] if not (own and name) else _field(hit["_source"], name) for hit in hits]
-        return [(str(each), float(hit["_score"])) for each, hit in zip(ids, hits, strict=True)], state
+        """Return ids and scores of the best passages, and the state of the index, in one request."""
+        hits, state = self._search(query, limit, [self._options.id])
+        return [(self._id(hit), float(hit["_score"])) for hit in hits], state
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """Gives the passages with these ids that are there, in one request."""
-        with explain_opensearch_errors(self._name):
-            if self._options.id:
-                body = {"query": {"terms": {self._options.id: list(ids)}}, "size": len(ids)}
-                reply = self._client.search(index=self._name, body=body)
-                self._check_whole(reply)
-                found = [self._passage(hit) for hit in reply["hits"]["hits"]]
-            else:
-                reply = self._client.mget(index=self._name, body={"ids": list(ids)})
-                found = [self._passage(each) for each in reply["docs"] if each.get("found")]
+        """Return the passages with these ids that the index holds, in one request."""
+        if self._options.id:
+            found = self._fetch({"terms": {self._options.id: list(ids)}}, len(ids), ["_doc"])
+        else:
+            with self._explain():
+                found = [self._passage(each) for each in _fetch_documents(self._client, self._name, ids)]
         return {passage.id: passage for passage in found}
 
     def first(self, count: int) -> list[Passage]:
-        """Gives the first passages by id, or in the order of the index where that is the user's own."""
-        order = [{"id": "asc"}] if not self._options.is_own_index else ["_doc"]
-        body = {"query": {"match_all": {}}, "size": count, "sort": order}
-        with explain_opensearch_errors(self._name):
-            reply = self._client.search(index=self._name, body=body)
+        """Return the first passages by id, or in the order of the index if that is the user's own."""
+        return self._fetch({"match_all": {}}, count, ["_doc"] if self._options.is_own else [{"id": "asc"}])
+
+    def _fetch(self, query: dict[str, Any], count: int, order: list[Any]) -> list[Passage]:
+        with self._explain():
+            reply = self._client.search(index=self._name, body={"query": query, "size": count, "sort": order})
             self._check_whole(reply)
-        return [self._passage(hit) for hit in reply["hits"]["hits"]]
+            return [self._passage(hit) for hit in reply["hits"]["hits"]]
 
     def read_passages(self) -> Iterator[list[Passage]]:
-        """Gives all passages of one view of the index, some thousand at a time."""
-        page: list[Passage] = []
-        with explain_opensearch_errors(self._name):
-            for hit in helpers.scan(self._client, query={"query": {"match_all": {}}}, index=self._name, size=_PAGE):
-                page.append(self._passage(hit))
-                if len(page) == _PAGE:
-                    yield page
-                    page = []
-        if page:
-            yield page
+        """Yield all passages of one view of the index, some thousand at a time."""
+        with self._explain():
+            hits = helpers.scan(self._client, query={"query": {"match_all": {}}}, index=self._name, size=_PAGE)
+            while page := [self._passage(hit) for hit in islice(hits, _PAGE)]:
+                yield page
 
     def read_state(self) -> IndexState:
-        """Gives the state of the index as it is now."""
-        with explain_opensearch_errors(self._name):
-            if self._options.is_own_index:
-                count = int(self._client.count(index=self._name)["count"])
-                return IndexState(count, f"{count} documents")
-            try:
-                note = self._client.get(index=notes_index(self._name), id=STATE)["_source"]["value"]
-            except NotFoundError:
-                note = None
-        return read_note(f"The index {self._name}", note)
+        """Return the current state of the index."""
+        with self._explain():
+            if not self._options.is_own:
+                return _fetch_state(self._client, self._options)
+            count = int(self._client.count(index=self._name)["count"])
+            return IndexState(count, f"{count} documents")
 
     def close(self) -> None:
-        """Lets the connections go."""
+        """Close the connections."""
         self._client.close()
 
 
@@ -376,6 +319,143 @@ def _field(value: Mapping[str, Any], name: str) -> str:
     for part in name.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
     return str(found[0] if isinstance(found, list) and found else found or "")
+
+
+class OpenSearchWriter:
+    """An index that is open to be filled; it is made if it does not exist.
+
+    Every write names the passage by its id, so a run that was cut off is simply run again. From the first write to the
+    end of a run the note says that the index is incomplete, and searches are refused.
+    """
+
+    def __init__(self, options: OpenSearchOptions) -> None:
+        options.check_fillable()
+        self._options = options
+        self._client = _make_client(options)
+        self._note: dict[str, Any] | None = None
+        with self.explain_errors():
+            for name, body in ((options.index, _passages_body(options)), (options.notes, _NOTES_BODY)):
+                try:
+                    self._client.indices.create(index=name, body=body)
+                except RequestError as problem:
+                    if problem.error != "resource_already_exists_exception":
+                        raise
+
+    def explain_errors(self) -> AbstractContextManager[None]:
+        """Turn errors of the client library into ours."""
+        return _explain_errors(f"Filling the index {self._options.index}")
+
+    def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
+        """Return what the index holds under these ids."""
+        found = _fetch_documents(self._client, self._options.index, ids, _source_includes="digest,sources")
+        return {each["_id"]: _held(each["_source"]) for each in found}
+
+    def write(self, changes: Changes) -> None:
+        """Write some changes by the ids of the passages."""
+        self._note = self._note or self._write_note(EMPTY, complete=False)
+        actions: list[dict[str, Any]] = [{"_op_type": "delete", "_id": each} for each in changes.removed]
+        actions += [
+            {"_op_type": "update", "_id": each, "doc": {"sources": list(sources)}}
+            for each, sources in changes.sources.items()
+        ]
+        for passage, held in changes.puts:
+            value = {
+                "id": passage.id,
+                "title": passage.title,
+                "text": passage.text,
+                "terms": " ".join(passage_terms(content_of(passage))),
+                "sources": list(held.sources),
+                "digest": f"{held.digest:x}",
+            }
+            actions.append({"_op_type": "index", "_id": passage.id, "_source": value})
+        # Raising at once would keep the library from sending documents again that a busy server refused.
+        for ok, item in helpers.streaming_bulk(
+            self._client, actions, index=self._options.index, max_retries=5, initial_backoff=1, raise_on_error=False
+        ):
+            [(kind, reply)] = item.items()
+            if not ok and (kind, reply["status"]) != ("delete", 404):
+                raise RetrievalError(
+                    f"The index {self._options.index} refused the passage {reply['_id']!r} "
+                    f"with HTTP {reply['status']}: {one_line(reply.get('error'))}.",
+                    remedy="Check the index and the cluster, then run again.",
+                )
+
+    def read_all(self) -> Iterator[tuple[str, Held]]:
+        """Yield what the index holds."""
+        self._client.indices.refresh(index=self._options.index)
+        query = {"query": {"match_all": {}}, "_source": ["digest", "sources"]}
+        for hit in helpers.scan(self._client, query=query, index=self._options.index, size=_PAGE):
+            yield hit["_id"], _held(hit["_source"])
+
+    def finish(self, state: CorpusState, dead: int) -> None:
+        """Make all that was written visible, and note that the index is complete.
+
+        Raises:
+            IndexBusy: Another writer has begun since, so nobody knows what the index holds.
+        """
+        self._client.indices.refresh(index=self._options.index)
+        if dead:
+            self._client.indices.forcemerge(index=self._options.index, only_expunge_deletes="true")
+        if not self._note:
+            with suppress(CorpusError):
+                if _fetch_state(self._client, self._options) == IndexState(state.passages, state.fingerprint):
+                    return
+        try:
+            self._write_note(state, complete=True, **(self._note or {}))
+        except ConflictError:
+            self._write_note(state, complete=False)
+            raise IndexBusy(
+                f"The index {self._options.index} is being filled by another process.",
+                remedy="Wait until that one has finished, then run again.",
+            ) from None
+
+    def _write_note(self, state: CorpusState, *, complete: bool, **place: Any) -> dict[str, Any]:
+        value = {"format": _FORMAT, "passages": state.passages, "total": f"{state.total:x}", "complete": complete}
+        done = self._client.index(
+            index=self._options.notes, id=_STATE, body={"value": json.dumps(value)}, refresh="true", **place
+        )
+        return {"if_seq_no": done["_seq_no"], "if_primary_term": done["_primary_term"]}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _held(value: Mapping[str, Any]) -> Held:
+    return Held(int(value["digest"], 16), tuple(value["sources"]))
+
+
+_STORED = {"type": "keyword", "index": False, "doc_values": False}
+
+
+def _passages_body(options: OpenSearchOptions) -> dict[str, Any]:
+    return {
+        "settings": {
+            "index": {
+                "number_of_shards": options.shards,
+                "max_result_window": _MOST_HITS + 1,
+                "similarity": {"beliefrag": {"type": "BM25", "k1": options.k1, "b": options.b}},
+            },
+            "analysis": {"analyzer": {"terms": {"type": "custom", "tokenizer": "whitespace"}}},
+        },
+        "mappings": {
+            "dynamic": "strict",
+            "properties": {
+                "id": {"type": "keyword"},
+                "title": {"type": "text", "index": False},
+                "text": {"type": "text", "index": False},
+                "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
+                "sources": _STORED,
+                "digest": _STORED,
+            },
+        },
+    }
+
+
+_NOTES_BODY = {
+    "settings": {"index": {"number_of_shards": 1}},
+    "mappings": {"dynamic": "strict", "properties": {"value": _STORED}},
+}
 
 
 @RETRIEVERS.register(
@@ -389,15 +469,6 @@ def _open_index(options: OpenSearchOptions, source: PassageSource) -> Retriever:
         options,
         source,
         engine=OpenSearchIndex,
-        session=_open_session,
-        rename=lambda given, suffix: replace(
-            given, index=f"{given.index}-{suffix}", text="", id="", title="", source=""
-        ),
-        command=lambda given: f"`beliefrag index ... --to opensearch:...,index={given.index}`",
+        writer=OpenSearchWriter,
+        rename=lambda suffix: options.rename(index=f"{options.index}-{suffix}"),
     )
-
-
-def _open_session(options: OpenSearchOptions) -> BatchSession:
-    from beliefrag.retrieval.engines.opensearch_filling import OpenSearchSession  # noqa: PLC0415
-
-    return OpenSearchSession(options)

@@ -1,173 +1,223 @@
-"""PostgreSQL as a search engine, with ParadeDB's pg_search or with pg_textsearch, whichever the server has.
+"""PostgreSQL with ParadeDB's pg_search or with pg_textsearch: searching a table, and filling one.
 
 A table that `beliefrag index --to postgres:...` made has the terms of the embedded engine, and so its ranking: repeated
 words of a question count once, as they do there. A table of the user's own is searched through the BM25 index that it
-has, with the words that this index makes of the text.
+has, with the words that this index makes of the text. A table NAME of ours comes with NAME_state, one row that records
+what it holds.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, LiteralString
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, LiteralString
 
-from beliefrag.errors import CorpusError, SettingsError, explain_missing_extra
-from beliefrag.retrieval.bm25 import query_terms, query_words
-from beliefrag.retrieval.engines.engine import EngineDescription, IndexState, check_address, ranking_name
-from beliefrag.retrieval.engines.engine_retriever import CHANGES
-from beliefrag.retrieval.engines.open_engine import open_on_engine
+from pydantic import Field
+
+from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError, explain_missing_extra
+from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
+from beliefrag.retrieval.engines.engine import (
+    EngineDescription,
+    EngineOptions,
+    IndexState,
+    check_address,
+    content_of,
+    one_line,
+    ranking_name,
+)
+from beliefrag.retrieval.engines.engine_retriever import open_on_engine
+from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
+from beliefrag.retrieval.session import IndexBusy
+from beliefrag.retrieval.writer import QUICKLY_REWRITTEN
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
-    from psycopg import sql
-
-    from beliefrag.retrieval.engines.postgres_connection import Connections, Row, explain_postgres_errors
+    import psycopg
+    from psycopg import errors, sql
+    from psycopg_pool import ConnectionPool
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.engines.filling import BatchSession
     from beliefrag.retrieval.passage_source import PassageSource
 
-__all__ = ["FORMAT", "PG_SEARCH", "PG_TEXTSEARCH", "PostgresOptions", "PostgresTable", "find_extension", "table_names"]
+__all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
 
-PG_SEARCH = "pg_search"
-PG_TEXTSEARCH = "pg_textsearch"
-FORMAT = 1
+Row = tuple[Any, ...]
+Statement = LiteralString | sql.SQL | sql.Composed
+Values = Sequence[Any] | Mapping[str, Any]
+
+_PG_SEARCH = "pg_search"
+_PG_TEXTSEARCH = "pg_textsearch"
+_FORMAT = 1
+_BUILD_SECONDS = 24 * 3600.0
+"""How long making the BM25 index may take."""
 _PAGE = 5000
+_CONNECTIONS = 8
+_CONNECT_SECONDS = 10
+_SETTINGS: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "beliefrag"}
 _Ranking = tuple[sql.Composable, sql.Composable, sql.Composable]
 """What a search is made of: the score, the condition and the order."""
-_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+
+TableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")]
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresOptions:
-    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file."""
+class PostgresOptions(EngineOptions):
+    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file.
 
-    url: str = ""
-    """The address, as postgresql://HOST:PORT/DATABASE."""
-    table: str = "passages"
-    """The table, with its schema where that is not the default one."""
-    id: str = ""
-    """In a table of your own: the column with the id."""
-    title: str = ""
-    """In a table of your own: the column with the title, if there is one."""
-    text: str = ""
-    """In a table of your own: the column with the text. Without it, the table is one that `beliefrag index` made."""
-    source: str = ""
-    """In a table of your own: the column that says where a passage comes from, if there is one."""
-    k1: float = 1.2
-    b: float = 0.75
-    """k1 and b of BM25, for a new table; pg_search has no other than 1.2 and 0.75."""
-    timeout: float = 30.0
-    """How many seconds a search may take."""
-    connections: int = 8
-    """How many connections are kept at most."""
-    changes: str = "refuse"
-    """What to do when the table changes while it is searched: refuse, or follow."""
-    fill: bool = False
-    """Put the passages that are given into a table of their own, named after the table and their fingerprint."""
-    linked: bool = False
-    """Follow names between passages, as the retriever `linked` does."""
+    In a table of your own, the fields are columns. pg_search has no k1 and b other than 1.2 and 0.75.
+    """
 
-    def __post_init__(self) -> None:
-        if self.changes not in CHANGES:
-            raise ValueError(f"changes must be one of {', '.join(CHANGES)}")
-        if not _TABLE.fullmatch(self.table):
-            raise ValueError("table must be a name of letters, digits and underscores, with or without a schema")
-        if self.timeout <= 0 or self.connections < 1:
-            raise ValueError("timeout and connections must be above 0")
+    table: TableName = "passages"
+    """The table, with its schema unless that is the default one."""
 
     @property
-    def is_own_table(self) -> bool:
-        """Whether the table is the user's own, made by somebody else."""
-        return bool(self.text)
-
-    @property
-    def identity(self) -> str | None:
-        """Names the ranking before anything is opened; None where only the table can tell."""
-        return None if self.is_own_table or self.linked else ranking_name(self.k1, self.b)
+    def names(self) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier]:
+        """The names of the table, of its state and of its BM25 index."""
+        *schema, table = self.table.split(".")
+        table_name, state, index = (sql.Identifier(*schema, f"{table}{end}") for end in ("", "_state", "_bm25"))
+        return table_name, state, index
 
 
-def table_names(options: PostgresOptions) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier, str]:
-    """Gives the names of the table, of its state and of its files, and the bare name of its BM25 index."""
-    *schema, table = options.table.split(".")
-    names = [sql.Identifier(*schema, f"{table}{suffix}") for suffix in ("", "_state", "_files")]
-    return names[0], names[1], names[2], f"{table}_bm25"
+class _Connection(psycopg.Connection[Row]):
+    """A connection on which no request waits longer than some seconds, even if the network swallows the reply."""
+
+    seconds = 30.0
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for a reply.
+
+        Raises:
+            OperationalError: There was none in time; the connection is closed.
+        """
+        try:
+            return super().wait(gen, interval, self.seconds if timeout is None else timeout)
+        except errors._WaitTimeout:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"the server did not reply within {self.seconds:g} seconds") from None
 
 
-def find_extension(rows: Sequence[Row]) -> str | None:
-    """Gives the search extension among rows of extension names; pg_search where there are both."""
-    names = {row[0] for row in rows}
-    return next((each for each in (PG_SEARCH, PG_TEXTSEARCH) if each in names), None)
+def _connect(url: str, *, seconds: float) -> _Connection:
+    """Open one connection, on which a request may take the given number of seconds."""
+    connection = _Connection.connect(url, autocommit=True, **_SETTINGS)
+    connection.seconds = seconds
+    return connection
+
+
+def _open_pool(options: PostgresOptions) -> ConnectionPool[_Connection]:
+    """Open a pool of connections that only read, in transactions that see one state of the database."""
+    seconds = options.timeout
+    # The error of a first connection names the reason in the server's words; that of the pool does not.
+    _connect(options.url, seconds=seconds).close()
+
+    def configure(connection: _Connection) -> None:
+        connection.seconds = seconds
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+
+    limits = f"-c statement_timeout={int(seconds * 1000)} -c enable_seqscan=off -c default_transaction_read_only=on"
+    return ConnectionPool(
+        options.url,
+        connection_class=_Connection,
+        kwargs={"autocommit": True, "options": limits, "prepare_threshold": None, **_SETTINGS},
+        configure=configure,
+        check=ConnectionPool.check_connection,
+        min_size=0,
+        max_size=_CONNECTIONS,
+        timeout=min(seconds, _CONNECT_SECONDS),
+        open=True,
+    )
+
+
+@contextmanager
+def _explain_errors(what: str) -> Iterator[None]:
+    """Turn errors of the client library into ours; `what` was being done."""
+    try:
+        yield
+    except BeliefRAGError:
+        raise
+    except psycopg.Error as problem:
+        reason, remedy = one_line(problem), "Check the table and its columns."
+        if isinstance(problem, errors.QueryCanceled):
+            reason, remedy = f"it was not done in time ({reason})", "Raise timeout=SECONDS."
+        elif isinstance(problem, psycopg.OperationalError):
+            remedy = "Check that the server runs; user and password are read from PGUSER and PGPASSWORD."
+        raise RetrievalError(f"{what} failed: {reason}.", remedy=remedy) from problem
 
 
 class PostgresTable:
-    """A table with a BM25 index.
+    """A table with a BM25 index, opened to be searched.
 
     Raises:
         RetrievalError: The server cannot be reached.
-        CorpusError: There is no such table, it is not finished, or no BM25 index is on it.
+        CorpusError: There is no such table, it is incomplete, or it has no BM25 index.
     """
 
     def __init__(self, options: PostgresOptions) -> None:
         check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
         self._options = options
-        self.seconds = options.timeout
-        self._table, self._state, _, _ = table_names(options)
-        self._connections = Connections(options.url, seconds=options.timeout, most=options.connections)
+        self._table, self._state, _ = options.names
+        with self._explain():
+            self._pool = _open_pool(options)
         try:
             self._open()
         except BaseException:
             self.close()
             raise
 
+    def _explain(self) -> AbstractContextManager[None]:
+        return _explain_errors(f"The search in {self._options.table}")
+
+    def _together(self, *requests: tuple[Statement, Values]) -> list[list[Row]]:
+        """Make requests that see the same state of the database, in one round trip."""
+        with (
+            self._explain(),
+            self._pool.connection() as connection,
+            connection.pipeline(),
+            connection.transaction(),
+        ):
+            cursors = [connection.execute(statement, values) for statement, values in requests]
+            return [cursor.fetchall() for cursor in cursors]
+
+    def _rows(self, statement: Statement, values: Values = ()) -> list[Row]:
+        return self._together((statement, values))[0]
+
     def _open(self) -> None:
-        with explain_postgres_errors(self._options.table):
-            server = self._connections.one("SHOW server_version")[0].split()[0]
-            extension = self._connections.one(
-                "SELECT e.extname, e.extversion, i.indexrelid::regclass::text, i.indexrelid, c.reloptions "
-                "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
-                "JOIN pg_depend d ON d.objid = a.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid "
-                "WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND a.amname = 'bm25' ORDER BY 3 LIMIT 1",
-                (self._options.table,),
-            )
-            exists = self._connections.one("SELECT to_regclass(%s) IS NOT NULL", (self._options.table,))[0]
+        [(server, exists)] = self._rows(
+            "SELECT current_setting('server_version'), to_regclass(%s) IS NOT NULL", (self._options.table,)
+        )
+        extensions = self._rows(
+            "SELECT e.extname, e.extversion, i.indexrelid::regclass::text, c.reloptions "
+            "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
+            "JOIN pg_depend d ON d.objid = a.oid AND d.deptype = 'e' JOIN pg_extension e ON e.oid = d.refobjid "
+            "WHERE i.indrelid = to_regclass(%s) AND i.indisvalid AND a.amname = 'bm25' ORDER BY 3 LIMIT 1",
+            (self._options.table,),
+        )
         if not exists:
-            raise self._unusable("is not there", "Make it with `beliefrag index ... --to`, or check the name.")
-        if not extension:
+            raise self._unusable("does not exist", "Make it with `beliefrag index ... --to`, or check the name.")
+        if not extensions:
             raise self._unusable(
                 "has no BM25 index of pg_search or pg_textsearch",
                 "Run `beliefrag index` on it again to finish it, or make an index with CREATE INDEX ... USING bm25.",
             )
-        name, version, self._index, _, settings = extension
-        self._extension = str(name)
-        self.description = EngineDescription(f"PostgreSQL {server}, {name} {version}", self._options.table)
+        [(self._extension, version, self._index, settings)] = extensions
+        engine = f"PostgreSQL {server.split()[0]}, {self._extension} {version}"
+        self.description = EngineDescription(engine, self._options.table)
         given = dict(each.split("=", 1) for each in settings or [])
-        if self._options.is_own_table:
+        if self._options.is_own:
             self._query = self._own_query(given)
-        else:
-            self.read_state()
-            k1, b = (float(given.get(each, default)) for each, default in (("k1", 1.2), ("b", 0.75)))
-            self.identity = ranking_name(k1, b)
-            self._query = self._our_query()
-            self._columns: sql.Composable = sql.SQL(
-                "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
-            )
-            self._id = sql.Identifier("id")
+            return
+        self.read_state()
+        self.identity = ranking_name(float(given.get("k1", 1.2)), float(given.get("b", 0.75)))
+        self._query = self._our_query()
+        self._columns: sql.Composable = sql.SQL(
+            "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
+        )
+        self._id = sql.Identifier("id")
 
     def _unusable(self, problem: str, remedy: str) -> CorpusError:
         return CorpusError(f"The table {self._options.table} {problem}.", remedy=remedy)
-
-    def _our_query(self) -> _Ranking:
-        if self._extension == PG_SEARCH:
-            return (
-                sql.SQL("pdb.score(id)"),
-                sql.SQL("WHERE content @@@ pdb.match_disjunction(%(terms)s::text[])"),
-                sql.SQL("score DESC, id"),
-            )
-        return self._textsearch_query("terms", "%(line)s")
 
     def _textsearch_query(self, column: str, words: LiteralString) -> _Ranking:
         rank = sql.SQL("{} <@> to_bm25query(" + words + "::text, {})").format(
@@ -175,96 +225,88 @@ class PostgresTable:
         )
         return sql.SQL("-({})").format(rank), sql.SQL(""), rank
 
+    def _our_query(self) -> _Ranking:
+        if self._extension == _PG_TEXTSEARCH:
+            return self._textsearch_query("terms", "%(line)s")
+        where = sql.SQL("WHERE content @@@ pdb.match_disjunction(%(terms)s::text[])")
+        return sql.SQL("pdb.score(id)"), where, sql.SQL("score DESC, id")
+
     def _own_query(self, settings: Mapping[str, str]) -> _Ranking:
         options = self._options
         key = settings.get("key_field", "").strip("'\"")
-        identifier = options.id or key
-        if not identifier:
+        if not (options.id or key):
             raise SettingsError("The column with the ids is not named.", remedy="Give id=COLUMN.")
-        self._id = sql.Identifier(identifier)
-        text = sql.Identifier(options.text)
-        nothing = sql.Composed([sql.SQL("''")])
-        title = sql.SQL("coalesce({}, '')").format(sql.Identifier(options.title)) if options.title else nothing
-        source = sql.SQL("coalesce({}::text, '')").format(sql.Identifier(options.source)) if options.source else nothing
-        self._columns = sql.SQL("{}::text, {}, coalesce({}, ''), {}").format(self._id, title, text, source)
-        if self._extension == PG_TEXTSEARCH:
-            self.identity = f"bm25 {PG_TEXTSEARCH} {' '.join(f'{k}={v}' for k, v in sorted(settings.items()))}"
+        self._id = sql.Identifier(options.id or key)
+        named = [
+            sql.SQL("coalesce({}::text, '')").format(sql.Identifier(each)) if each else sql.SQL("''")
+            for each in (options.title, options.text, options.source)
+        ]
+        self._columns = sql.SQL(", ").join([sql.SQL("{}::text").format(self._id), *named])
+        if self._extension == _PG_TEXTSEARCH:
+            self.identity = f"bm25 {_PG_TEXTSEARCH} {' '.join(f'{k}={v}' for k, v in sorted(settings.items()))}"
             return self._textsearch_query(options.text, "%(words)s")
-        with explain_postgres_errors(options.table):
-            fields = self._connections.all(
-                "SELECT name, tokenizer FROM paradedb.schema(%s) WHERE tokenizer IS NOT NULL", (self._index,)
-            )
+        fields = self._rows(
+            "SELECT name, tokenizer FROM paradedb.schema(%s) WHERE tokenizer IS NOT NULL", (self._index,)
+        )
         searched = [(name, how) for name, how in fields if name in (options.text, options.title)]
-        if options.text not in [name for name, _ in searched]:
+        if options.text not in dict(searched):
             raise self._unusable(f"has no BM25 index on the column {options.text}", "Name a column that it has.")
-        self.identity = f"bm25 k1=1.2 b=0.75 {PG_SEARCH} {' '.join(f'{name}:{how}' for name, how in sorted(searched))}"
-        each = sql.SQL(" OR ").join(
-            sql.SQL("{} @@@ pdb.match_disjunction(%(words)s::text)").format(sql.Identifier(name))
-            for name, _ in searched
-        )
-        return (
-            sql.SQL("pdb.score({})").format(sql.Identifier(key)),
-            sql.SQL("WHERE {}").format(each),
-            sql.SQL("score DESC, {}").format(self._id),
-        )
+        self.identity = f"bm25 k1=1.2 b=0.75 {_PG_SEARCH} {' '.join(f'{name}:{how}' for name, how in sorted(searched))}"
+        match = sql.SQL("{} @@@ pdb.match_disjunction(%(words)s::text)")
+        where = sql.SQL(" OR ").join(match.format(sql.Identifier(name)) for name, _ in searched)
+        score = sql.SQL("pdb.score({})").format(sql.Identifier(key))
+        return score, sql.SQL("WHERE {}").format(where), sql.SQL("score DESC, {}").format(self._id)
 
-    def _select(self, columns: sql.Composable) -> sql.Composed:
+    def _find(self, columns: sql.Composable, query: str, limit: int) -> tuple[list[Row], IndexState]:
+        """Return rows that end with a score, and the state of the table in the same snapshot, in one round trip."""
         score, where, order = self._query
-        return sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
+        statement = sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
             columns, score, self._table, where, order
         )
-
-    def _values(self, query: str, limit: int) -> dict[str, Any]:
         terms = query_terms(query)
-        return {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
+        values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
+        state, rows = self._together((self._state_query(), {}), (statement, values))
+        return [row for row in rows if row[-1] > 0], self._read_state(state)
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
-        """Gives the best passages and the state of the table in the same snapshot, in one round trip."""
-        with explain_postgres_errors(self._options.table):
-            state, rows = self._connections.together(
-                (self._state_query(), {}), (self._select(self._columns), self._values(query, limit))
-            )
-        found = [(Passage(*map(str, row[:4])), float(row[4])) for row in rows if row[4] > 0]
-        return found, self._read_state(state)
+        """Return the best passages and the state of the table."""
+        rows, state = self._find(self._columns, query, limit)
+        return [(Passage(*map(str, row[:4])), float(row[4])) for row in rows], state
 
     def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
-        """Gives ids and scores of the best passages, and the state of the table in the same snapshot."""
-        columns = sql.SQL("{}::text").format(self._id)
-        with explain_postgres_errors(self._options.table):
-            state, rows = self._connections.together(
-                (self._state_query(), {}), (self._select(columns), self._values(query, limit))
-            )
-        return [(str(row[0]), float(row[1])) for row in rows if row[1] > 0], self._read_state(state)
+        """Return ids and scores of the best passages, and the state of the table."""
+        rows, state = self._find(sql.SQL("{}::text").format(self._id), query, limit)
+        return [(str(row[0]), float(row[1])) for row in rows], state
 
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """Gives the passages with these ids that are there, in one lookup."""
+        """Return the passages with these ids that the table holds, in one lookup."""
         statement = sql.SQL("SELECT {} FROM {} WHERE {}::text = ANY(%s)").format(self._columns, self._table, self._id)
-        with explain_postgres_errors(self._options.table):
-            rows = self._connections.all(statement, (list(ids),))
-        return {str(row[0]): Passage(*map(str, row)) for row in rows}
+        return {str(row[0]): Passage(*map(str, row)) for row in self._rows(statement, (list(ids),))}
 
     def first(self, count: int) -> list[Passage]:
-        """Gives the first passages by id, in the order of the bytes, whatever the server's language is."""
+        """Return the first passages by id, in the order of the bytes, whatever the server's language is."""
         statement = sql.SQL('SELECT {} FROM {} ORDER BY {}::text COLLATE "C" LIMIT %s')
-        with explain_postgres_errors(self._options.table):
-            rows = self._connections.all(statement.format(self._columns, self._table, self._id), (count,))
+        rows = self._rows(statement.format(self._columns, self._table, self._id), (count,))
         return [Passage(*map(str, row)) for row in rows]
 
     def read_passages(self) -> Iterator[list[Passage]]:
-        """Gives all passages of one snapshot, some thousand at a time."""
-        statement = sql.SQL("SELECT {} FROM {}").format(self._columns, self._table)
-        with explain_postgres_errors(self._options.table):
-            for rows in self._connections.pages(statement, _PAGE):
+        """Yield all passages of one snapshot, some thousand at a time."""
+        with (
+            self._explain(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+            connection.cursor(name="beliefrag_pages") as cursor,
+        ):
+            cursor.execute(sql.SQL("SELECT {} FROM {}").format(self._columns, self._table))
+            while rows := cursor.fetchmany(_PAGE):
                 yield [Passage(*map(str, row)) for row in rows]
 
     def read_state(self) -> IndexState:
-        """Gives the state of the table as it is now."""
-        with explain_postgres_errors(self._options.table):
-            rows = self._connections.all(self._state_query())
-            if self._options.is_own_table:
-                self._own_changes = int(rows[0][0])
-                self._own_state = self._measure_own_table()
-            return self._read_state(rows)
+        """Return the current state of the table."""
+        rows = self._rows(self._state_query())
+        if self._options.is_own:
+            self._own_changes, self._own_state = int(rows[0][0]), self._measure_own_table()
+        return self._read_state(rows)
 
     def _measure_own_table(self) -> IndexState:
         if self._options.changes == "follow":
@@ -272,11 +314,11 @@ class PostgresTable:
         statement = sql.SQL(
             "SELECT count(*), coalesce(sum(('x' || left(md5(concat_ws(chr(31), {})), 16))::bit(64)::bigint), 0) FROM {}"
         )
-        count, total = self._connections.one(statement.format(self._columns, self._table))
-        return IndexState(int(count), CorpusState.from_sum(int(count), int(total)).fingerprint)
+        [(count, total)] = self._rows(statement.format(self._columns, self._table))
+        return IndexState(count, CorpusState.from_sum(count, int(total)).fingerprint)
 
     def _state_query(self) -> sql.Composed:
-        if not self._options.is_own_table:
+        if not self._options.is_own:
             return sql.SQL("SELECT format, passages, total FROM {}").format(self._state)
         # The server counts what was changed; the count comes about a second after the change.
         return sql.SQL(
@@ -285,21 +327,192 @@ class PostgresTable:
         ).format(sql.Literal(self._options.table))
 
     def _read_state(self, rows: Sequence[Row]) -> IndexState:
-        if self._options.is_own_table:
+        if self._options.is_own:
             changes = int(rows[0][0]) - self._own_changes
             if not changes or self._options.changes == "follow":
                 return self._own_state
             return IndexState(self._own_state.passages, f"{self._own_state.fingerprint} and {changes} changed rows")
-        if not rows:
-            raise self._unusable("has no state", "Make it again with `beliefrag index ... --to`.")
-        if rows[0][0] != FORMAT:
-            raise self._unusable(f"has format {rows[0][0]}, and this BeliefRAG reads {FORMAT}", "Make it again.")
+        if not rows or rows[0][0] != _FORMAT:
+            raise self._unusable("is of another version", "Make it again with `beliefrag index ... --to`.")
         state = CorpusState(int(rows[0][1]), int(rows[0][2], 16))
         return IndexState(state.passages, state.fingerprint)
 
     def close(self) -> None:
-        """Lets the connections go."""
-        self._connections.close()
+        """Close the connections."""
+        self._pool.close(timeout=1)
+
+
+class PostgresWriter:
+    """A table that is open to be filled; it is made if it does not exist.
+
+    All changes of a run are one transaction: until it ends, searches see what the table held before, and a kill of
+    client or server leaves that. The BM25 index is made after the passages of the first run, which is several times
+    faster than growing it.
+
+    Raises:
+        IndexBusy: Another writer is at work.
+        CorpusError: The table is another one, or the server has no search extension.
+        RetrievalError: The server cannot be reached.
+    """
+
+    def __init__(self, options: PostgresOptions) -> None:
+        check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
+        options.check_fillable()
+        self._options = options
+        self._table, self._state, self._index = options.names
+        with self.explain_errors():
+            self._connection = _connect(options.url, seconds=max(60.0, options.timeout))
+            try:
+                self._take_lock()
+                with self._connection.transaction():
+                    self._extension = self._find_extension()
+                    self._make_tables()
+                self._connection.set_autocommit(False)
+            except BaseException:
+                self.close()
+                raise
+
+    def explain_errors(self) -> AbstractContextManager[None]:
+        """Turn errors of the client library into ours."""
+        return _explain_errors(f"Filling the table {self._options.table}")
+
+    def _take_lock(self) -> None:
+        name = f"beliefrag {self._options.table}"
+        [(locked,)] = self._execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", values=(name,))
+        if not locked:
+            raise IndexBusy(
+                f"The table {self._options.table} is being written by another process.",
+                remedy="Wait until that one has finished, or write to another table.",
+            )
+
+    def _find_extension(self) -> str:
+        names = {row[0] for row in self._execute("SELECT extname FROM pg_extension")}
+        if found := next((each for each in (_PG_SEARCH, _PG_TEXTSEARCH) if each in names), None):
+            return found
+        raise CorpusError(
+            "This database has neither of the extensions pg_search and pg_textsearch.",
+            remedy=f"Install one on the server, and let an administrator run CREATE EXTENSION {_PG_SEARCH} (or "
+            f"{_PG_TEXTSEARCH}) in this database.",
+        )
+
+    def _make_tables(self) -> None:
+        options = self._options
+        if self._extension == _PG_SEARCH and (options.k1, options.b) != (1.2, 0.75):
+            raise SettingsError(
+                f"pg_search has k1 1.2 and b 0.75, not {options.k1:g} and {options.b:g}.",
+                remedy="Leave k1 and b out, or use a database with pg_textsearch.",
+            )
+        names = [each.as_string(self._connection) for each in (self._table, self._state)]
+        [found] = self._execute("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", values=names)
+        if all(found):
+            return
+        if any(found):
+            raise CorpusError(
+                f"The table {options.table} was not made by BeliefRAG.", remedy="Name another table to fill."
+            )
+        terms = sql.SQL(", terms text NOT NULL" if self._extension == _PG_TEXTSEARCH else "")
+        self._execute(
+            "CREATE TABLE {} (id text PRIMARY KEY, title text NOT NULL, content text NOT NULL, "
+            "sources text[] NOT NULL, digest bytea NOT NULL{})",
+            self._table,
+            terms,
+        )
+        self._execute(
+            "CREATE TABLE {} "
+            "(format int NOT NULL, passages bigint NOT NULL, total text NOT NULL, dead bigint NOT NULL)",
+            self._state,
+        )
+        self._execute("INSERT INTO {} VALUES ({}, 0, '0', 0)", self._state, sql.Literal(_FORMAT))
+
+    def _execute(self, statement: LiteralString, *names: sql.Composable, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = self._connection.execute(sql.SQL(statement).format(*names), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
+        """Return what the table holds under these ids."""
+        rows = self._execute("SELECT id, digest, sources FROM {} WHERE id = ANY(%s)", self._table, values=(list(ids),))
+        return {row[0]: _held(row) for row in rows}
+
+    def write(self, changes: Changes) -> None:
+        """Write some changes, as a part of the transaction."""
+        if changes.removed:
+            self._execute("DELETE FROM {} WHERE id = ANY(%s)", self._table, values=(changes.removed,))
+        with self._connection.cursor() as cursor:
+            update = sql.SQL("UPDATE {} SET sources = %s WHERE id = %s").format(self._table)
+            cursor.executemany(update, [(list(sources), name) for name, sources in changes.sources.items()])
+        if not changes.puts:
+            return
+        staging = sql.Identifier("beliefrag_staging")
+        self._execute("CREATE TEMP TABLE IF NOT EXISTS {} (LIKE {}) ON COMMIT DROP", staging, self._table)
+        names = ["id", "title", "content", "sources", "digest"]
+        names += ["terms"] if self._extension == _PG_TEXTSEARCH else []
+        columns = sql.SQL(", ").join(map(sql.Identifier, names))
+        statement = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, columns)
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for passage, held in changes.puts:
+                content = content_of(passage)
+                row = [passage.id, passage.title, content, list(held.sources), held.digest.to_bytes(32)]
+                copy.write_row([*row, " ".join(passage_terms(content))][: len(names)])
+        given = sql.SQL(", ").join(sql.SQL("EXCLUDED.{}").format(sql.Identifier(name)) for name in names)
+        self._execute(
+            "INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT (id) DO UPDATE SET ({}) = ROW({})",
+            *(self._table, columns, columns, staging, columns, given),
+        )
+        self._execute("TRUNCATE {}", staging)
+
+    def read_all(self) -> Iterator[tuple[str, Held]]:
+        """Yield what the table holds."""
+        statement, last = "SELECT id, digest, sources FROM {} WHERE id > %s ORDER BY id LIMIT %s", ""
+        while rows := self._execute(statement, self._table, values=(last, _PAGE)):
+            for row in rows:
+                yield row[0], _held(row)
+            last = rows[-1][0]
+
+    def finish(self, state: CorpusState, dead: int) -> None:
+        """Commit, and make the BM25 index; make it again if deleted passages distort its statistics.
+
+        An extension counts deleted passages in its statistics until they are cleared away, and one of them even after
+        that. The index is made again if that takes a moment, or if the dead are more than a tenth of the living.
+        """
+        [(dead,)] = self._execute(
+            "UPDATE {} SET passages = %s, total = %s, dead = dead + %s RETURNING dead",
+            self._state,
+            values=(state.passages, f"{state.total:x}", dead),
+        )
+        self._connection.commit()
+        self._connection.set_autocommit(True)
+        self._connection.seconds = _BUILD_SECONDS
+        # A new index is named without the schema: it is that of the table.
+        name = sql.Identifier(self._options.table.rpartition(".")[2] + "_bm25")
+        if self._extension == _PG_SEARCH:
+            self._execute(
+                "CREATE INDEX IF NOT EXISTS {} ON {} USING bm25 "
+                "(id, (content::pdb.simple('stemmer=english', 'remove_long=40'))) WITH (key_field = 'id')",
+                *(name, self._table),
+            )
+        else:
+            self._execute(
+                "CREATE INDEX IF NOT EXISTS {} ON {} USING bm25 (terms) "
+                "WITH (text_config = 'pg_catalog.simple', k1 = {}, b = {})",
+                *(name, self._table, sql.Literal(self._options.k1), sql.Literal(self._options.b)),
+            )
+        self._execute("ANALYZE {}", self._table)
+        if dead and (state.passages <= QUICKLY_REWRITTEN or 10 * dead > state.passages):
+            self._execute("VACUUM {}", self._table)
+            self._execute("REINDEX INDEX {}", self._index)
+            self._execute("UPDATE {} SET dead = 0", self._state)
+
+    def close(self) -> None:
+        """Undo what is not committed, and let another writer in."""
+        with suppress(psycopg.Error):
+            self._connection.rollback()
+            # A server notices a closed connection a little later, and would keep the next writer out until then.
+            self._connection.execute("SELECT pg_advisory_unlock_all()")
+        self._connection.close()
+
+
+def _held(row: Row) -> Held:
+    return Held(int.from_bytes(row[1]), tuple(row[2]))
 
 
 @RETRIEVERS.register(
@@ -313,15 +526,6 @@ def _open_postgres(options: PostgresOptions, source: PassageSource) -> Retriever
         options,
         source,
         engine=PostgresTable,
-        session=_open_session,
-        rename=lambda given, suffix: replace(
-            given, table=f"{given.table}_{suffix}", text="", id="", title="", source=""
-        ),
-        command=lambda given: f"`beliefrag index ... --to postgres:...,table={given.table}`",
+        writer=PostgresWriter,
+        rename=lambda suffix: options.rename(table=f"{options.table}_{suffix}"),
     )
-
-
-def _open_session(options: PostgresOptions) -> BatchSession:
-    from beliefrag.retrieval.engines.postgres_filling import PostgresSession  # noqa: PLC0415
-
-    return PostgresSession(options)

@@ -13,8 +13,6 @@ from beliefrag.web.answers import remove_folders
 from beliefrag.web.page.episodes import AskedEpisode
 from beliefrag.web.view.schema import NotAvailable
 
-__all__ = ["DocumentBody", "read_document"]
-
 
 class DocumentPassage(BaseModel):
     """A piece of a document."""
@@ -40,11 +38,9 @@ def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) ->
         retriever: What was searched. Where it holds no index, only the passages that it returned are known.
         asked: The episode. Only what it has found can be opened.
         passage_id: One of its passages.
-
-    Raises:
-        NotAvailable: The episode has no such passage.
     """
-    passage = asked.passages.get(passage_id)
+    known = asked.record.passages if asked.record else {}
+    passage = known.get(passage_id)
     if passage is None:
         raise NotAvailable("The answer has no such passage.")
     index = getattr(retriever, "index", retriever)
@@ -55,7 +51,7 @@ def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) ->
         except RetrievalError:
             # The index was replaced by a newer version since the question was asked.
             pass
-    same = [each for each in asked.passages.values() if each.source == passage.source and passage.source]
+    same = [each for each in known.values() if each.source == passage.source and passage.source]
     return _body(same or [passage], False, passage)
 
 

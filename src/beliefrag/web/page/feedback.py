@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from beliefrag.errors import SettingsError
-from beliefrag.outcome import Outcome
+from beliefrag.record import Episode
 from beliefrag.web.problems import HttpProblem
-from beliefrag.web.view.sanitise import replace_lone_surrogates
-
-__all__ = ["NO_ANSWER", "FeedbackFile", "Verdict"]
 
 Verdict = Literal["right", "wrong"]
 """What a person says about an answer, or about having been declined."""
@@ -53,32 +50,20 @@ class FeedbackFile:
                 f"Feedback cannot be kept in {path}: it cannot be written.", remedy="Name another file with --feedback."
             )
 
-    def keep(self, question: str, outcome: Outcome, verdict: Verdict, right_answer: str) -> str:
-        """Append what somebody says about an answer and return what it is kept as.
-
-        Args:
-            question: The question.
-            outcome: How it ended.
-            verdict: Whether that was right.
-            right_answer: What the right answer is; empty where nobody says so.
-
-        Raises:
-            HttpProblem: The file cannot be written.
-        """
-        answer = getattr(outcome, "answer", None)
-        label = _make_label(answer, verdict, " ".join(right_answer.split()))
+    def keep(self, episode: Episode, verdict: Verdict, right_answer: str) -> str:
+        """Append a verdict on an answer, with the right answer if it is known, and return what it is kept as."""
+        label = _make_label(episode.answer, verdict, " ".join(right_answer.split()))
         record: dict[str, Any] = {
-            "question": " ".join(question.split()),
+            "question": " ".join(episode.question.text.split()),
             "answers": list(label.answers),
             "feedback": label.feedback,
-            "given": answer,
-            "outcome": outcome.name,
-            "answerability": outcome.answerability,
+            "given": episode.answer,
+            "outcome": str(episode.outcome),
+            "answerability": episode.answerability,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        line = json.dumps(replace_lone_surrogates(record)) + "\n"
         try:
-            self._append(line.encode("ascii"))
+            self._append(json.dumps(record).encode("ascii") + b"\n")
         except OSError as error:
             words = f"The feedback could not be kept: {error.strerror}."
             raise HttpProblem(503, "not_kept", words, remedy="Tell the operator of the server.") from None

@@ -11,7 +11,6 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.outcome import Failed
 from beliefrag.retrieval import Bm25Index
 from beliefrag.web.page.documents import DocumentBody, read_document
 from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
@@ -21,10 +20,8 @@ from beliefrag.web.service import AnswerService
 from beliefrag.web.view.export import read_asset
 from beliefrag.web.view.schema import NotAvailable
 
-__all__ = ["AskPage", "page_routes"]
-
 _MOST_FEEDBACK = 20
-"""How often somebody may say something about one answer: enough to change one's mind, not enough to fill a disk."""
+"""How often one answer may be judged: enough to change a mind, not enough to fill a disk."""
 _LONGEST_ID = 64
 _LONGEST_PASSAGE_ID = 512
 _LONGEST_ANSWER = 1_000
@@ -44,13 +41,13 @@ class PageBody(BaseModel):
     """What the page says before anything was asked."""
 
     name: str
-    passages: int | None = Field(description="how many passages are searched; null where nobody knows")
+    passages: int | None = Field(description="how many passages are searched; null if unknown")
     question_chars: int = Field(description="the most characters of a question")
     feedback: str = Field(description="the name of the file in which feedback is kept")
 
 
 class FeedbackBody(BaseModel):
-    """What somebody says about an answer."""
+    """A verdict on an answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -107,14 +104,13 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
 
     @router.post("/page/feedback")
     async def feedback(body: Annotated[FeedbackBody, Body()]) -> KeptBody:
-        episode = find(body.id)
-        outcome, question = episode.outcome, episode.question
-        if outcome is None or question is None or isinstance(outcome, Failed):
-            raise HttpProblem(409, "no_answer", "There is no answer to speak of.")
-        if episode.feedback >= _MOST_FEEDBACK:
+        asked = find(body.id)
+        if asked.record is None or not asked.record.finished:
+            raise HttpProblem(409, "no_answer", "This question has no answer to judge.")
+        if asked.feedback >= _MOST_FEEDBACK:
             raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
-        episode.feedback += 1
-        kept = await asyncio.to_thread(page.feedback.keep, question.text, outcome, body.verdict, body.right_answer)
+        asked.feedback += 1
+        kept = await asyncio.to_thread(page.feedback.keep, asked.record, body.verdict, body.right_answer)
         return KeptBody(kept_as=kept)
 
     return router

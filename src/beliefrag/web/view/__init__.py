@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from beliefrag.web.view.export import export_name, export_page
-from beliefrag.web.view.recorded import active_thresholds
 from beliefrag.web.view.schema import ViewError
 from beliefrag.web.view.sources import LiveSource, RunSource, TraceSource, open_source
 from beliefrag.web.view.view_app import ViewServer
@@ -14,7 +13,6 @@ __all__ = [
     "TraceSource",
     "ViewError",
     "ViewServer",
-    "active_thresholds",
     "export_name",
     "export_page",
     "open_source",

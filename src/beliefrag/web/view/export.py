@@ -11,9 +11,8 @@ import hashlib
 import re
 from importlib.resources import files
 
+from beliefrag.record import to_json_line
 from beliefrag.web.view.schema import EpisodeView, PromptsView
-
-__all__ = ["export_name", "export_page", "read_asset"]
 
 
 def read_asset(name: str) -> str:
@@ -28,7 +27,7 @@ def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    data = f'{{"episode":{episode.model_dump_json()},"prompts":{prompts.model_dump_json()}}}'
+    data = f'{{"episode":{to_json_line(episode)},"prompts":{to_json_line(prompts)}}}'
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -42,7 +41,8 @@ def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
 
 def export_name(episode: EpisodeView) -> str:
     """Return a file name that says which episode it is, with harmless characters only."""
-    words = " ".join(("episode", episode.dataset, episode.question_id or (episode.question or ""), episode.method))
+    record = episode.record
+    words = " ".join(("episode", record.dataset, record.question.id or (episode.question or ""), record.method))
     return re.sub(r"[^A-Za-z0-9]+", "-", words)[:80].strip("-") + ".html"
 
 

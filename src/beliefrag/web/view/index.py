@@ -1,4 +1,4 @@
-"""A run's episodes as rows of a small database, so that a page never reads the whole run.
+"""A run's episodes as rows of a small database so that a page never reads the whole run.
 
 Each row holds the numbers of one episode and the position of its line in `episodes.jsonl`. Lines are only appended to
 that file, so a run that has grown is read from where reading stopped. A file that became shorter, or whose beginning or
@@ -9,7 +9,6 @@ folder may be read-only, and the question texts, which it holds for searching, d
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
 import threading
@@ -20,16 +19,11 @@ from typing import Any, BinaryIO
 
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.paths import cache_dir
-from beliefrag.runs.episode import Episode, EpisodeKey, EpisodeSummary
-from beliefrag.runs.episode_format import DAMAGED_LINE, describe_damage, read_episode, read_summary, summary_record
-from beliefrag.runs.run_errors import RunError
-from beliefrag.runs.run_files import EPISODES_FILE
-from beliefrag.web.view.sanitise import read_json_line
+from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
+from beliefrag.runs.run_files import EPISODES_FILE, parse_line, read_episode_at
 from beliefrag.web.view.schema import ViewError
 
-__all__ = ["RunIndex"]
-
-_VERSION = 7
+_VERSION = 8
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
 _SCHEMA = """
@@ -94,12 +88,7 @@ class RunIndex:
             self._db.close()
 
     def refresh(self) -> int:
-        """Read what was appended since and return how many bytes of the file are known.
-
-        Raises:
-            RunError: A line is not an episode, apart from a last line that is still being written.
-            ViewError: The file cannot be read.
-        """
+        """Read what was appended since and return how many bytes of the file are known."""
         with self._lock:
             try:
                 found = self.path.stat()
@@ -123,8 +112,8 @@ class RunIndex:
 
     def episodes(self) -> dict[EpisodeKey, EpisodeSummary]:
         """Return the numbers of all episodes."""
-        rows = self.rows("SELECT offset, numbers FROM episodes")
-        summaries = (read_summary(json.loads(row["numbers"]), row["offset"]) for row in rows)
+        rows = self.rows("SELECT numbers FROM episodes")
+        summaries = (EpisodeSummary.model_validate_json(row["numbers"]) for row in rows)
         return {summary.key: summary for summary in summaries}
 
     def answerabilities(self) -> dict[EpisodeKey, float]:
@@ -135,22 +124,9 @@ class RunIndex:
         return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
 
     def episode(self, number: int) -> Episode | None:
-        """Read one whole episode from the file; None where there is no such number.
-
-        Raises:
-            ViewError: Its line is damaged.
-        """
+        """Read one whole episode from the file; None for an unknown number."""
         found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))
-        if not found:
-            return None
-        with self.path.open("rb") as file:
-            file.seek(found[0]["offset"])
-            line = file.readline()
-        try:
-            return read_episode(read_json_line(line))
-        except DAMAGED_LINE as error:
-            damage = describe_damage(error)
-            raise ViewError(f"Episode {number} of the run cannot be shown: its line is damaged ({damage}).") from None
+        return read_episode_at(self.path.parent, found[0]["offset"]) if found else None
 
     def stored_result(self, name: str, state: str) -> str | None:
         """Return what was computed under that name for a state of the run, as JSON; None where there is nothing."""
@@ -230,7 +206,7 @@ class RunIndex:
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # it is still being written
-                cursor.execute(_UPSERT, _episode_row(line, end, self.path))
+                cursor.execute(_UPSERT, _episode_row(line, end, self.path.parent))
                 end += len(line)
         db.execute("UPDATE state SET end = ?, edges = ?", (end, _edges(file, end)))
 
@@ -248,35 +224,28 @@ def _edges(file: BinaryIO, end: int) -> str:
     return hashlib.sha256(first + b"|" + last).hexdigest()
 
 
-def _episode_row(line: bytes, offset: int, path: Path) -> tuple[Any, ...]:
+def _episode_row(line: bytes, offset: int, folder: Path) -> tuple[Any, ...]:
     """Return the values of `_UPSERT` for one line that begins at this byte of the file."""
-    try:
-        record = read_json_line(line)
-        summary = read_summary(record, offset)
-        answer, key = record["answer"], summary.key
-        words = f"{key.question_id}\n{answer or ''}\n{summary.cause}\n{summary.message}".casefold()
-        return (
-            *key,
-            summary.outcome,
-            _correctness(summary),
-            answer,
-            summary.metrics.get("f1"),
-            record["answerability"],
-            summary.usage.tokens,
-            summary.usage.calls,
-            summary.usage.searches,
-            summary.seconds,
-            " ".join(step["action"] for step in record["steps"]),
-            summary.cause,
-            words,
-            offset,
-            json.dumps(summary_record(summary), separators=(",", ":")),
-        )
-    except DAMAGED_LINE as error:
-        raise RunError(
-            f"The line at byte {offset:,} of {path} is not an episode: {describe_damage(error)}.",
-            remedy="Delete that line, and give the command of the run again to replace the episode.",
-        ) from None
+    episode = parse_line(Episode, line, folder, f"The line at byte {offset:,}")
+    key = episode.key
+    words = f"{key.question_id}\n{episode.answer or ''}\n{episode.cause}\n{episode.message}".casefold()
+    return (
+        *key,
+        str(episode.outcome),
+        _correctness(episode),
+        episode.answer,
+        episode.metrics.get("f1"),
+        episode.answerability,
+        episode.usage.tokens,
+        episode.usage.calls,
+        episode.usage.searches,
+        episode.usage.seconds,
+        " ".join(step.action for step in episode.steps),
+        episode.cause,
+        words,
+        offset,
+        episode.summary().model_dump_json(exclude_defaults=True),
+    )
 
 
 def _question_row(dataset: str, labelled: LabelledQuestion) -> tuple[str, str, str, str, str]:

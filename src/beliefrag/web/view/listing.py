@@ -10,20 +10,6 @@ from typing import Any
 from beliefrag.methods import METHODS
 from beliefrag.web.view.index import RunIndex
 
-__all__ = [
-    "MAX_ROWS",
-    "ORDERS",
-    "ActionPattern",
-    "EpisodeFilter",
-    "EpisodePage",
-    "EpisodeRow",
-    "Neighbours",
-    "action_patterns",
-    "find_neighbours",
-    "list_episodes",
-    "list_same_question",
-]
-
 MAX_ROWS = 500
 """Rows that one page can have."""
 
@@ -184,7 +170,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
             clauses.append(f"e.{column} = ?")
             values.append(value)
     if actions := " ".join(wanted.actions.upper().split()):
-        # Spaces on both sides, so that only whole actions match.
+        # Spaces on both sides so that only whole actions match.
         clauses.append("instr(' ' || e.actions || ' ', ?)")
         values.append(f" {actions} ")
     for bound, relation in ((wanted.least_tokens, ">="), (wanted.most_tokens, "<=")):
@@ -195,7 +181,7 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
 
 
 def _places(wanted: EpisodeFilter, where: str) -> str:
-    """Selects the episodes with `place`, by which they are ordered, and `first`, which decides ties."""
+    """Select the episodes with `place`, by which they are ordered, and `first`, which decides ties."""
     column = ORDERS[wanted.order]
     place, first = column, "e.id"
     if wanted.grouped:

@@ -8,29 +8,22 @@ as recorded.
 from __future__ import annotations
 
 import asyncio
-import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from dataclasses import replace
 
 from pydantic import ValidationError
 
-from beliefrag import events
 from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.perturbation import Injection
-from beliefrag.bench.questions import Dataset, LabelledQuestion
+from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import DatasetSetup, RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
-from beliefrag.result import Result
+from beliefrag.record import Episode, to_json_line
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.episode import Episode, EpisodeKey
-from beliefrag.runs.episode_format import episode_record, read_episode
 from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
-from beliefrag.web.view.sanitise import replace_lone_surrogates
-from beliefrag.web.view.schema import MessageView, NotAvailable, PromptsView
-
-__all__ = ["PromptReplayer"]
+from beliefrag.web.view.schema import NotAvailable, PromptsView, view_prompts
 
 
 class PromptReplayer:
@@ -48,9 +41,6 @@ class PromptReplayer:
         Args:
             episode: The recorded episode.
             dataset: The dataset that its question is from.
-
-        Raises:
-            NotAvailable: They cannot be rebuilt here; the message says why.
         """
         return self._thread.submit(self._rebuild, episode, dataset).result()
 
@@ -65,27 +55,20 @@ class PromptReplayer:
         labelled = setup.questions.get(key.question_id)
         if labelled is None or key.method not in setup.methods:
             raise NotAvailable("The dataset here does not hold the question of this episode.")
+        harness = setup.harness_for(key.method, labelled)
         try:
-            seen = asyncio.run(_run_episode(setup, key.method, labelled))
+            played = asyncio.run(loop.play(labelled.question, setup.methods[key.method], harness))
         except BeliefRAGError as error:
             raise NotAvailable(f"The episode cannot be run again: {error.message}", remedy=error.remedy) from error
-        replayed = _as_recorded(seen, labelled, key)
-        if replayed.outcome != episode.outcome and replayed.error is not None:
+        if played.outcome != episode.outcome and played.error is not None:
             raise NotAvailable(
                 "The prompts are not in the run, and the replies to rebuild them are not in the cache: "
-                f"{replayed.error.message}",
+                f"{played.message}",
                 remedy="View it with the BELIEFRAG_CACHE_DIR that the run was made with.",
             )
-        if _course(replayed) != _course(episode):
+        if _course(score_episode(played, labelled, key)) != _course(episode):
             raise NotAvailable("The prompts are not in the run, and running the episode again went another way.")
-        calls = (event for event in seen if isinstance(event, events.CallFinished))
-        return PromptsView(
-            calls=tuple(
-                tuple(MessageView(**replace_lone_surrogates(dict(message))) for message in call.messages)
-                for call in calls
-            ),
-            source="rebuilt from the reply cache: every step and every reply came out as recorded",
-        )
+        return view_prompts(played, "rebuilt from the reply cache: every step and every reply is as recorded")
 
     def _close_setups(self) -> None:
         for setup in self._setups.values():
@@ -126,18 +109,19 @@ class PromptReplayer:
         return setup
 
 
-def _as_recorded(seen: list[events.Event], labelled: LabelledQuestion, key: EpisodeKey) -> Episode:
-    """Return the episode as it would be read from a run's file, so that it can be compared with a recorded one."""
-    record = episode_record(score_episode(Result.from_events(seen), labelled, key))
-    return read_episode(replace_lone_surrogates(json.loads(json.dumps(record))))
-
-
-def _course(episode: Episode) -> tuple[object, ...]:
+def _course(episode: Episode) -> str:
     """Return what must be the same in both: everything that does not depend on the clock or on the judge."""
-    return episode.outcome, episode.answer, episode.steps, episode.calls
-
-
-async def _run_episode(setup: DatasetSetup, method: str, labelled: LabelledQuestion) -> list[events.Event]:
-    stream = loop.run(labelled.question, setup.methods[method], setup.harness_for(method, labelled))
-    async with aclosing(stream):
-        return [event async for event in stream]
+    unjudged = (
+        step.model_copy(
+            update={
+                "attempt": step.attempt
+                and replace(step.attempt, scores={k: v for k, v in step.attempt.scores.items() if k != "judge"})
+            }
+        )
+        for step in episode.steps
+    )
+    plain = episode.without_timing().model_copy(
+        update={"steps": tuple(unjudged), "metrics": {}, "verdict": None, "injected": None}
+    )
+    # As text, because what a file holds has no half of a surrogate pair.
+    return to_json_line(plain)

@@ -1,7 +1,7 @@
 """Questions, gold answers and passages of a run's datasets, where their folders are on this machine.
 
 A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record.
-One that only has the same name is not used, because its gold answers could be others. A run over somebody's own
+One that only has the same name is not used, because its gold answers could be others. A run over a user's own
 questions and documents is found by what this machine remembers of it, or by the paths that are given.
 """
 
@@ -22,8 +22,6 @@ from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
 from beliefrag.runs.record import DatasetRecord
 from beliefrag.types import Passage
 from beliefrag.web.view.schema import NotAvailable
-
-__all__ = ["RunDataset", "RunDatasets"]
 
 _REMEDY = (
     "Give its folder with --data, or set BELIEFRAG_DATA to the folder that holds it; "
@@ -49,7 +47,7 @@ class RunDatasets:
     Args:
         folders: Datasets, or folders of datasets.
         records: What the run recorded about each dataset.
-        own: Where somebody's own questions and documents are now, if they were named.
+        own: Where a user's own questions and documents are now, if they were named.
     """
 
     def __init__(
@@ -62,11 +60,7 @@ class RunDatasets:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> RunDataset:
-        """Return the dataset of that name.
-
-        Raises:
-            NotAvailable: It is not on this machine, or is not the one that the run was made with.
-        """
+        """Return the dataset of that name."""
         with self._lock:
             if name not in self._loaded:
                 try:

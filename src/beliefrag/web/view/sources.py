@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
@@ -12,27 +12,21 @@ from pydantic import BaseModel
 
 from beliefrag._version import __version__
 from beliefrag.bench.own_documents import OwnDocuments
-from beliefrag.events import Event, as_record
-from beliefrag.runs.episode import Episode
+from beliefrag.record import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes
-from beliefrag.web.view.analysis import RunAnalysis, analyse_run
+from beliefrag.web.view.episodes import GrowingEpisode, read_trace, view_run_episode
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.overview import RunOverview, view_run
-from beliefrag.web.view.recorded import view_episode
 from beliefrag.web.view.replay import PromptReplayer
 from beliefrag.web.view.run_datasets import RunDatasets
-from beliefrag.web.view.sanitise import replace_lone_surrogates
-from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError
-from beliefrag.web.view.trace import EventRecord, read_trace, view_events, view_prompts
-
-__all__ = ["EpisodeSource", "LiveSource", "RunSource", "TraceSource", "open_source"]
+from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
+from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError, view_prompts, view_record
 
 _Result = TypeVar("_Result", bound=BaseModel)
 
 
 class EpisodeSource(Protocol):
-    """Gives episodes by number."""
+    """What the pages read episodes from, by number."""
 
     @property
     def kind(self) -> Literal["run", "trace", "live", "page"]:
@@ -45,15 +39,11 @@ class EpisodeSource(Protocol):
         ...
 
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode without its prompts.
-
-        Raises:
-            NotAvailable: There is no such number.
-        """
+        """Return one episode without its prompts."""
         ...
 
     def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls, or why there are none."""
+        """Return the prompts of its calls, or why they are missing."""
         ...
 
     def close(self) -> None:
@@ -67,10 +57,7 @@ def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None 
     Args:
         path: The folder or file.
         data: Datasets of a run, or folders of datasets.
-        own: The questions and documents of a run over somebody's own; those of this machine are remembered.
-
-    Raises:
-        BeliefRAGError: It cannot be viewed.
+        own: The questions and documents of a run over a user's own; those of this machine are remembered.
     """
     if path.is_dir():
         return RunSource(path, data, own)
@@ -131,7 +118,7 @@ class RunSource:
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds."""
-        return view_episode(self._episode(number), number, self.record, self._datasets)
+        return view_run_episode(self._episode(number), number, self.record, self._datasets)
 
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts, rebuilt from the reply cache where that is possible."""
@@ -149,7 +136,7 @@ class RunSource:
     def _episode(self, number: int) -> Episode:
         episode = self.index.episode(number)
         if episode is None:
-            raise NotAvailable(f"There is no episode {number} in this run.")
+            raise NotAvailable(f"There is not an episode {number} in this run.")
         return episode
 
     def _store_questions(self, name: str, gold: str) -> None:
@@ -190,66 +177,37 @@ class TraceSource:
     def episode(self, number: int) -> EpisodeView:
         """Return the episode; its number is 0."""
         _check_zero(number)
-        return view_events(read_trace(self._path))
+        return view_record(read_trace(self._path), "trace")
 
     def prompts(self, number: int) -> PromptsView:
         """Return its prompts, which a trace holds."""
         _check_zero(number)
-        return view_prompts(read_trace(self._path))
+        return view_prompts(read_trace(self._path), "as they were sent")
 
     def close(self) -> None:
         """Close nothing: no file stays open."""
 
 
-class LiveSource:
-    """An episode that runs now. The thread that runs it adds events, and the threads that serve pages read them.
-
-    Args:
-        thresholds: The thresholds that are used.
-    """
+class LiveSource(GrowingEpisode):
+    """An episode that a command asks now."""
 
     kind: Literal["live"] = "live"
     name = "beliefrag ask"
 
-    def __init__(self, thresholds: Mapping[str, float]) -> None:
-        self._thresholds = thresholds
-        self._records: list[EventRecord] = []
-        self._lock = threading.Lock()
-
-    @property
-    def version(self) -> int:
-        """Grows by one with every event."""
-        return len(self._records)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the last event has come."""
-        with self._lock:
-            return bool(self._records) and self._records[-1]["event"] == "finished"
-
-    def add_event(self, event: Event) -> None:
-        """Add one event."""
-        with self._lock:
-            self._records.append(replace_lone_surrogates(as_record(event)))
-
     def episode(self, number: int) -> EpisodeView:
         """Return the episode so far; its number is 0."""
         _check_zero(number)
-        return view_events(self._records_so_far(), live=True, thresholds=self._thresholds)
+        return self.view()
 
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of the calls so far."""
         _check_zero(number)
-        return view_prompts(self._records_so_far())
+        return view_prompts(self.record, "as they were sent") if self.record else PromptsView()
 
     def close(self) -> None:
         """Close nothing: no file stays open."""
 
-    def _records_so_far(self) -> list[EventRecord]:
-        with self._lock:
-            return list(self._records)
-
 
 def _check_zero(number: int) -> None:
     if number:
-        raise NotAvailable(f"There is no episode {number} here: the only one has the number 0.")
+        raise NotAvailable(f"There is not an episode {number} here: the only one has the number 0.")

@@ -17,19 +17,17 @@ from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.record import to_json_line
 from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.connections import ConnectionRegistry, limited_protocol
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import listen
 from beliefrag.web.view import listing
-from beliefrag.web.view.analysis import RunAnalysis
 from beliefrag.web.view.export import export_name, export_page, read_asset
-from beliefrag.web.view.overview import RunOverview
+from beliefrag.web.view.run_page import RunAnalysis, RunOverview
 from beliefrag.web.view.schema import NotAvailable, ViewError
 from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
-
-__all__ = ["ViewServer", "create_view_app"]
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
 
     Args:
         source: What to show.
-        is_closing: Whether the server is ending, so that streams end too.
+        is_closing: Whether the server is ending so that streams end too.
     """
     app = FastAPI(openapi_url=None)
 
@@ -71,7 +69,7 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
     @app.get("/assets/{name}")
     def asset(name: str) -> Response:
         if name not in _ASSETS:
-            raise NotAvailable(f"There is no file {name!r}.")
+            raise NotAvailable(f"No file is called {name!r}.")
         return Response(read_asset(name), media_type=_ASSETS[name])
 
     @app.get("/api/about")
@@ -156,7 +154,7 @@ def _add_live_stream(app: FastAPI, source: LiveSource, is_closing: Callable[[], 
         while not is_closing():
             if (version := source.version) != shown:
                 shown, ended = version, source.ended
-                yield f"data: {source.episode(0).model_dump_json()}\n\n"
+                yield f"data: {to_json_line(source.episode(0))}\n"
                 if ended:
                     yield "event: end\ndata: {}\n\n"
                     return
@@ -199,7 +197,7 @@ class _ListingQuery(BaseModel):
 
 def _check_number(number: int) -> int:
     if number > _LARGEST:
-        raise NotAvailable("There is no episode with such a number.")
+        raise NotAvailable("There is not an episode with such a number.")
     return number
 
 
@@ -208,7 +206,7 @@ def _page() -> Response:
 
 
 def _json(value: BaseModel) -> Response:
-    return Response(value.model_dump_json(), media_type="application/json")
+    return Response(to_json_line(value), media_type="application/json")
 
 
 class ViewServer:

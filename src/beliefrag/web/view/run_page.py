@@ -1,4 +1,4 @@
-"""What can be said of a run beyond its means: paired differences, ties, and how far its confidences can be trusted."""
+"""What the pages of a run show beside its episodes: means with intervals, paired differences, ties and confidences."""
 
 from __future__ import annotations
 
@@ -12,14 +12,128 @@ from pydantic import BaseModel, ConfigDict
 from beliefrag.calibration.quality import expected_calibration_error, reliability_curve
 from beliefrag.calibration.risk import RiskSample, risk_coverage
 from beliefrag.methods import METHODS
-from beliefrag.outcome import Abstained
-from beliefrag.runs.episode import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeKey, EpisodeSummary, Outcome
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.statistics import Difference, PairedComparison, compare, compare_over_datasets
-from beliefrag.runs.summary import MEAN, measure_values
-from beliefrag.web.view.overview import EstimateView, view_estimate
+from beliefrag.runs.statistics import Difference, Estimate, PairedComparison, compare, compare_over_datasets
+from beliefrag.runs.summary import MEAN, Cell, Summary, measure_values
 
-__all__ = ["RunAnalysis", "analyse_run"]
+_MEASURES = (
+    *("f1", "exact_match", "cover", "judge", "evidence_recall", "answer_row_recall"),
+    *("rounds", "calls", "tokens", "seconds"),
+)
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class MethodName(_Frozen):
+    """A method's name and title."""
+
+    name: str
+    title: str
+
+
+class EstimateView(_Frozen):
+    """A mean with its interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int | None
+    level: float
+    smallest: int | None
+    few: bool
+
+
+class CellView(_Frozen):
+    """One method on one dataset, or on the mean of all."""
+
+    dataset: str
+    is_mean: bool
+    method: str
+    method_title: str
+    episodes: int
+    asked: int
+    failed: int
+    outcomes: Mapping[str, int]
+    measures: Mapping[str, EstimateView | None]
+
+
+class FailureView(_Frozen):
+    """How many episodes failed for one cause."""
+
+    cause: str
+    dataset: str
+    method: str
+    episodes: int
+
+
+class RunOverview(_Frozen):
+    """The numbers of a run."""
+
+    first_line: str
+    complete: bool
+    datasets: tuple[str, ...]
+    methods: tuple[MethodName, ...]
+    cells: tuple[CellView, ...]
+    failures: tuple[FailureView, ...]
+    made: Mapping[str, str]
+
+
+def view_run(summary: Summary) -> RunOverview:
+    """Return the summary of a run as the overview page shows it."""
+    run = summary.run
+    return RunOverview(
+        first_line=summary.first_line,
+        complete=summary.complete,
+        datasets=tuple(run.datasets),
+        methods=tuple(MethodName(name=name, title=METHODS.title(name)) for name in run.methods),
+        cells=tuple(_view_cell(cell) for cell in summary.cells),
+        failures=tuple(
+            FailureView(cause=each.cause, dataset=each.dataset, method=each.method, episodes=len(each.question_ids))
+            for each in summary.failures
+        ),
+        made={
+            "made": run.made,
+            "model": run.model,
+            "verifier": run.verifier,
+            "retriever": run.searched_with,
+            "calibration": ", ".join(each.name for each in run.calibrations) or "none",
+            "judge": run.judge or "none",
+            "seed": str(run.seed),
+            **{f"budget: {name.replace('_', ' ')}": f"{value:,}" for name, value in run.budget.items()},
+        },
+    )
+
+
+def _view_cell(cell: Cell) -> CellView:
+    found = {name: cell.measures.get(name) for name in _MEASURES} | {"tokens_beside_f1": cell.tokens_beside_f1}
+    return CellView(
+        dataset=cell.dataset,
+        is_mean=cell.dataset == MEAN,
+        method=cell.method,
+        method_title=METHODS.title(cell.method),
+        episodes=cell.episodes,
+        asked=cell.asked,
+        failed=cell.failed,
+        outcomes=dict(cell.outcomes),
+        measures={name: None if estimate is None else view_estimate(estimate) for name, estimate in found.items()},
+    )
+
+
+def view_estimate(estimate: Estimate) -> EstimateView:
+    """Return a mean as pages show it."""
+    return EstimateView(
+        mean=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        n=estimate.questions,
+        level=estimate.level,
+        smallest=estimate.smallest,
+        few=estimate.has_few_questions,
+    )
+
 
 _OURS = "beliefrag"
 _MOST_POINTS = 200
@@ -27,10 +141,6 @@ _MOST_POINTS = 200
 
 Measures = Mapping[str, Mapping[str, float]]
 """Per measure one value per question."""
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
 
 
 class DifferenceView(_Frozen):
@@ -147,7 +257,7 @@ def _differences(
 def _compare(
     values: Mapping[tuple[str, str], Measures], dataset: str, first: str, second: str
 ) -> PairedComparison | None:
-    """Compare two methods on the questions that both finished; None where there are none."""
+    """Compare two methods on the questions that both finished; None if they share none."""
     datasets = list(dict.fromkeys(name for name, _ in values)) if dataset == MEAN else [dataset]
     if not datasets or (dataset == MEAN and len(datasets) < 2):
         return None
@@ -205,10 +315,10 @@ def _confidences(
     datasets = [*run.datasets, *([MEAN] if len(run.datasets) > 1 else [])]
     for dataset, method in product(datasets, methods):
         own = [e for e in finished if e.key.method == method and dataset in (MEAN, e.key.dataset)]
-        given = [e for e in own if e.outcome != Abstained.name and e.key in answerability]
+        given = [e for e in own if e.outcome is not Outcome.ABSTAINED and e.key in answerability]
         scores = [(answerability[e.key], score) for e in given if (score := e.metrics.get(right_by)) is not None]
         if scores:
-            declined = sum(e.outcome == Abstained.name and e.key in answerability for e in own)
+            declined = sum(e.outcome is Outcome.ABSTAINED and e.key in answerability for e in own)
             yield _view_confidence(dataset, method, scores, declined)
 
 
