@@ -13,7 +13,7 @@ import pytest
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, IndexWriter, PassageSource, open_retriever, upgrade_index
-from beliefrag.retrieval.linked import build
+from beliefrag.retrieval.linked import build, graph
 from beliefrag.retrieval.linked.graph import Arrays, write_arrays
 from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.types import Passage
@@ -143,3 +143,17 @@ def test_the_graph_is_the_same_when_few_rows_are_sorted_at_once(
     assert {"shared_by_name", "named_by_name", "own_name"} <= names
     for name in names:
         assert narrow.read(name, np.uint8).tobytes() == roomy.read(name, np.uint8).tobytes(), name
+
+
+def test_a_large_table_lies_in_a_file_that_nobody_has_to_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "_LARGEST_IN_MEMORY", 0)
+    rows = list(make_rows())
+    write_arrays(tmp_path / "graph", 1, lambda arrays: build.build_graph([rows], arrays))
+    expected = Arrays()
+    build.build_graph([rows], expected)
+    for file in (tmp_path / "graph").iterdir():
+        if file.name != "arrays.json":
+            assert file.read_bytes() == expected.read(file.name, np.uint8).tobytes(), file.name
+    assert [each.name for each in tmp_path.iterdir()] == ["graph"]

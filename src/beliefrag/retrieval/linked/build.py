@@ -337,9 +337,9 @@ class _NameTable:
     Some runs have the marks of others, so what it lets through is looked up.
     """
 
-    def __init__(self, expected: int) -> None:
+    def __init__(self, arrays: Arrays, expected: int) -> None:
         self._bits = min(max(20, int(expected * 8).bit_length()), _LARGEST_TABLE)
-        self._marks = np.zeros(1 << self._bits, np.uint8)
+        self._marks = arrays.make_table(1 << self._bits, np.uint8)
         self._shift = np.uint64(64 - self._bits)
 
     def mark(self, hashes: Hashes, what: int) -> None:
@@ -451,7 +451,7 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
 def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> _NameTable:
     """Mark all names and their beginnings; those of shared names are read where one of the passages has them."""
     beginnings, places = arrays.read("beginnings", np.uint64), arrays.read("shared_at", np.int64)
-    table = _NameTable(len(beginnings) + 2 * len(shared))
+    table = _NameTable(arrays, len(beginnings) + 2 * len(shared))
     table.mark(beginnings, _BEGINS)
     table.mark(known, _NAMED)
     table.mark(shared, _SHARED)
@@ -461,7 +461,7 @@ def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) 
 
 
 def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions, corpus: _Corpus) -> _Mentions:
-    """Put the explicit links of a block among its mentions, in place of those that stand at the same words."""
+    """Put the explicit links of a block among its mentions, in place of mentions that overlap them."""
     here = slice(*np.searchsorted(links.passage, [block.low, block.low + len(block.bounds) - 1]).tolist())
     if here.start == here.stop:
         return mentions
@@ -473,8 +473,12 @@ def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _M
     inside = np.concatenate(([0], np.cumsum(np.cumsum(covered) > 0)))
     free = mentions.choose(inside[mentions.starts + mentions.lengths] == inside[mentions.starts])
     rarity = corpus.sum_rarity(block.words, starts, ends - starts)
-    linked = _Mentions(starts, ends - starts, np.searchsorted(known, links.name[here]), rarity)
-    joined = _Mentions(*(np.concatenate(column) for column in zip(free, linked, strict=True)))
+    joined = _Mentions(
+        np.concatenate((free.starts, starts)),
+        np.concatenate((free.lengths, ends - starts)),
+        np.concatenate((free.names, np.searchsorted(known, links.name[here]))),
+        np.concatenate((free.rarity, rarity)),
+    )
     return joined.choose(np.argsort(joined.starts, kind="stable"))
 
 

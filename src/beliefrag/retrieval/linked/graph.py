@@ -26,6 +26,8 @@ from beliefrag.retrieval.linked.words import FACTOR, Flags, Floats, Hashes, Inte
 from beliefrag.retrieval.passage_store import sync_folder
 
 _HEADER = "arrays.json"
+_LARGEST_IN_MEMORY = 1 << 22
+"""Bytes of the largest table that is held in memory while arrays are made in a folder."""
 
 
 class Arrays:
@@ -72,6 +74,17 @@ class Arrays:
         if path is None or not path.exists() or not path.stat().st_size:
             return np.zeros(0, kind)
         return np.memmap(path, kind, mode="r").view(np.ndarray)
+
+    def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
+        """Return zeros to work with; a large table lies in an unnamed file, whose pages the system can drop."""
+        width = size * np.dtype(kind).itemsize
+        if not self._folder or width <= _LARGEST_IN_MEMORY:
+            return np.zeros(size, kind)
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            # Without the space the system would kill the process at the first write that finds the disk full.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, width)
+            return np.memmap(file, kind, mode="w+", shape=(size,)).view(np.ndarray)
 
     def _finish(self, about: dict[str, Any]) -> None:
         """Flush all files to disk, and the header last."""

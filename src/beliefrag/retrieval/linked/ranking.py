@@ -495,7 +495,7 @@ class BoostedTrees(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """Gives the probability that a candidate is needed to answer the question."""
+    """Estimates the probability that a candidate is needed to answer the question."""
 
     name: str
     """Names the fit in identities: a short name and eight digits of the file's hash."""

@@ -265,7 +265,8 @@ def find_hashes(rising: NDArray[Any], wanted: NDArray[Any]) -> Long:
 class _HashNumbers:
     """Numbers for hashes in the order of their arrival: a hash table with open addressing."""
 
-    def __init__(self, first: Hashes) -> None:
+    def __init__(self, arrays: Arrays, first: Hashes) -> None:
+        self._arrays = arrays
         self._keys, self._numbers = np.zeros(1 << 16, np.uint64), np.zeros(1 << 16, np.int32)
         self.count = 0
         self.add(first)
@@ -294,7 +295,8 @@ class _HashNumbers:
         if 2 * self.count > len(self._keys):
             keys, held = self._keys, self._numbers
             size = 1 << (3 * self.count).bit_length()
-            self._keys, self._numbers = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+            self._keys = self._arrays.make_table(size, np.uint64)
+            self._numbers = self._arrays.make_table(size, np.int32)
             self._insert(keys[keys != 0], held[keys != 0])
         self._insert(hashes, numbers)
         return numbers
@@ -317,7 +319,7 @@ class VocabularyBuilder:
     def __init__(self, arrays: Arrays) -> None:
         marks = np.array([SENTENCE_END, PASSAGE_END], np.uint64)
         self._arrays = arrays
-        self._words, self._stems = _HashNumbers(marks), _HashNumbers(marks)
+        self._words, self._stems = _HashNumbers(arrays, marks), _HashNumbers(arrays, marks)
         self._word_stems, self._frequency = np.arange(2, dtype=np.int32), np.zeros(2, np.int64)
         arrays.append("stem_met", marks)
         arrays.append("word_hash", marks)
