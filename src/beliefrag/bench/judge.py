@@ -12,7 +12,7 @@ from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import BeliefRAGError, ReplyError
 from beliefrag.methods import STATE_COLLECTORS
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape
 from beliefrag.record import Episode, Failure, Step, Verdict

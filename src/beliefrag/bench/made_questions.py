@@ -23,7 +23,7 @@ from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.engine.replies import Repairs, read_json_object
 from beliefrag.errors import ReplyError, UnreadableReply
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape, evidence_block, unescape
 from beliefrag.retrieval.chunk import count_words

@@ -19,7 +19,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration, plan_search
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
-from beliefrag.models.with_cache import CachedModel
+from beliefrag.models.cache import CachedModel
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import (
     RETRIEVERS,

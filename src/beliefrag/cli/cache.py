@@ -25,16 +25,16 @@ def stats() -> None:
     """
     from beliefrag.cli.output import print_table
     from beliefrag.cli.weights import format_size
-    from beliefrag.models.reply_store import ReplyStore, reply_store_path
+    from beliefrag.models.cache import ReplyStore, reply_store_path
 
     path = reply_store_path()
     if not path.is_file():
         typer.echo(f"There is no cache yet; it will be {path}")
         return
     with ReplyStore(path, read_only=True) as store:
-        found = store.stats()
-    rows = [("file", str(path)), ("size", format_size(found.bytes)), ("replies", f"{found.entries:,}")]
-    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in found.by_model.items())])
+        by_model = store.count()
+    rows = [("file", str(path)), ("size", format_size(path.stat().st_size)), ("replies", f"{sum(by_model.values()):,}")]
+    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in by_model.items())])
 
 
 @app.command()
@@ -50,7 +50,7 @@ def export(
     Example: beliefrag cache export replies.jsonl
     """
     from beliefrag.errors import SettingsError
-    from beliefrag.models.reply_store import ReplyStore, export_lines, reply_store_path
+    from beliefrag.models.cache import ReplyStore, export_lines, reply_store_path
 
     count = 0
     with ReplyStore(reply_store_path(), read_only=True) as store:
@@ -70,7 +70,7 @@ def import_(file: _File) -> None:
 
     Example: beliefrag cache import replies.jsonl
     """
-    from beliefrag.models.reply_store import ReplyStore, import_lines, reply_store_path
+    from beliefrag.models.cache import ReplyStore, import_lines, reply_store_path
 
     with file.open("rb") as lines, ReplyStore(reply_store_path()) as store:
         found = import_lines(lines, store)

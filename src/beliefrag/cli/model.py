@@ -34,14 +34,13 @@ def pull(
     Example: beliefrag model pull qwen2.5-coder-1.5b
     """
     from beliefrag.cli.weights import show_progress
-    from beliefrag.models.weights.download import pull as download
-    from beliefrag.models.weights.download_sources import SourceName
+    from beliefrag.models.download import pull as download
 
     if name is None:
         _print_weights()
         return
     with show_progress() as progress:
-        path = download(name, source=SourceName(source) if source else None, progress=progress)
+        path = download(name, source=source, progress=progress)
     typer.echo(f"Ready: {path}")
 
 
@@ -57,7 +56,7 @@ def _print_weights() -> None:
             weights.licence,
             "yes" if is_present(weights) else "no",
             "yes" if weights.name == DEFAULT else "no",
-            f"{weights.model}, {weights.quantisation}: {weights.purpose}",
+            f"{weights.model}: {weights.purpose}",
         )
         for weights in CATALOGUE
     ]

@@ -92,7 +92,7 @@ class GivenSettings:
         Raises:
             SettingsError: A setting has an invalid value, or the server does not have exactly one model.
         """
-        from beliefrag.models.server_models import use_server_model  # noqa: PLC0415 - the help does not wait for it
+        from beliefrag.models.providers import use_server_model  # noqa: PLC0415 - the help does not wait for it
 
         return use_server_model(load_settings({**self.values, **more}, config=self.config).settings)
 

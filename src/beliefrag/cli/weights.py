@@ -13,9 +13,8 @@ from rich.text import Text
 
 from beliefrag.cli.output import can_confirm, open_console
 from beliefrag.errors import ModelError
+from beliefrag.models.download import DownloadProgress, describe_sources, pull
 from beliefrag.models.weights import CATALOGUE, DEFAULT, Weights, is_present
-from beliefrag.models.weights.download import DownloadProgress, pull
-from beliefrag.models.weights.download_sources import all_sources
 
 __all__ = ["ensure_weights", "format_size", "show_progress"]
 
@@ -70,7 +69,7 @@ class _PlainLines(DownloadProgress):
 
     def on_start(self, weights: Weights, source: str, done: int) -> None:
         already = f", {format_size(done)} of it here already" if done else ""
-        self.on_message(f"Pulling {weights.name} ({weights.model}, {weights.quantisation})")
+        self.on_message(f"Pulling {weights.name} ({weights.model})")
         self.on_message(f"  size     {format_size(weights.size)}{already}")
         self.on_message(f"  source   {source}")
         self.on_message(f"  licence  {weights.licence}")
@@ -81,9 +80,6 @@ class _PlainLines(DownloadProgress):
         if step > self._last_step:
             self._last_step = step
             self.on_message(f"{step * _PERCENT_STEP:3} %  {format_size(done)} of {format_size(total)}")
-
-    def on_verify(self) -> None:
-        self.on_message("Verifying the hash")
 
     def on_message(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -106,20 +102,16 @@ class _ProgressBar(_PlainLines):
         if self._task is not None:
             self._bar.update(self._task, completed=done)
 
-    def on_verify(self) -> None:
-        if self._task is not None:
-            self._bar.update(self._task, description="verifying")
-
 
 def _ask_permission(weights: Weights) -> None:
-    sources = [source for source in all_sources(weights) if source.has(weights)]
     lines = [
         f"The weights of {weights.name} are not on this machine yet.",
-        f"  what     {weights.model}, {weights.quantisation}",
+        f"  what     {weights.model}",
         f"  size     {format_size(weights.size)}",
         f"  licence  {weights.licence}",
     ]
-    lines += [f"  {'source ' if source is sources[0] else 'or else'}  {source.describe(weights)}" for source in sources]
+    for number, source in enumerate(describe_sources(weights).values()):
+        lines.append(f"  {'or else' if number else 'source '}  {source}")
     typer.echo("\n".join(lines), err=True)
     if can_confirm() and typer.confirm("Download them now?", default=True, err=True):
         return

@@ -1,16 +1,25 @@
 import hashlib
 import os
+import re
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.file_lock import hold_lock
-from beliefrag.models.weights import store
-from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.store import file_hash, is_present, partial_path, path_of, remove, resolve, weights_at
+from beliefrag.models.weights import (
+    CATALOGUE,
+    Weights,
+    file_hash,
+    find,
+    is_present,
+    path_of,
+    resolve,
+    weights_at,
+    weights_with_hash,
+)
 from beliefrag.paths import cache_dir
+from tests.support.messages import mentions
 
 NAME = "smollm2-135m"
 
@@ -27,6 +36,27 @@ def place(name: str = NAME, content: bytes = b"weights") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
+
+
+@pytest.mark.parametrize("weights", CATALOGUE, ids=lambda weights: weights.name)
+def test_every_entry_is_pinned_and_adds_up(weights: Weights) -> None:
+    assert find(weights.name) is weights
+    assert weights_with_hash(weights.sha256) is weights
+    for one in (weights, weights.tokenizer):
+        if one is not None:
+            assert re.fullmatch("[0-9a-f]{64}", one.sha256)
+            assert sum(part.size for part in one.parts) == one.size, "every entry has a source that is no hub"
+            assert len({part.package for part in one.parts}) == len(one.parts)
+            for part in one.parts:
+                assert re.fullmatch(r"\d+(\.\d+)+", part.version)
+                assert not PurePosixPath(part.member).is_absolute() and ".." not in part.member
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ModelError, match="no weights named 'qwen'") as caught:
+        resolve("local:qwen")
+    assert all(weights.name in caught.value.remedy for weights in CATALOGUE)
+    assert weights_with_hash("0" * 64) is None
 
 
 def test_the_cache_folder_follows_the_settings_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +91,10 @@ def test_a_missing_model_is_answered_with_the_command_that_gets_it(spec: str) ->
     assert "local:/path/to/file.gguf" in caught.value.remedy
 
 
-def test_a_name_becomes_the_file_in_the_store(cache: Path) -> None:
-    path = place()
-    assert resolve(f"local:{NAME}") == path == cache / "models" / f"{NAME}.gguf"
+def test_weights_that_only_embed_are_no_model_that_answers() -> None:
+    with pytest.raises(ModelError) as caught:
+        resolve("local:gte-small")
+    assert mentions(caught.value.remedy, "dense:weights=gte-small", "--model")
 
 
 def test_own_files_are_found_by_absolute_relative_and_home_paths(
@@ -78,52 +109,27 @@ def test_own_files_are_found_by_absolute_relative_and_home_paths(
     assert resolve("local:model.gguf") == own
     assert resolve("local:../mine/model.gguf").samefile(own)
     assert resolve("local:~/mine/model.gguf") == own
+    for missing in (f"{tmp_path}/nowhere.gguf", "~nobody/nowhere.gguf"):
+        with pytest.raises(ModelError, match=r"nowhere\.gguf"):
+            resolve(f"local:{missing}")
 
 
-def test_an_own_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"nowhere\.gguf"):
-        resolve(f"local:{tmp_path}/nowhere.gguf")
-
-
-def test_a_name_that_is_neither_known_nor_a_file_is_refused() -> None:
-    with pytest.raises(ModelError, match="no weights named 'qwen'"):
-        resolve("local:qwen")
-
-
-def test_only_a_file_of_the_right_size_counts_as_present() -> None:
+def test_only_a_file_of_the_right_size_counts_as_present(cache: Path) -> None:
     weights = replace(find(NAME), size=7)
     assert not is_present(weights)
-    place(content=b"weight")
+    path = place(content=b"weight")
     assert not is_present(weights)
     place(content=b"weights")
     assert is_present(weights)
-
-
-def test_the_store_knows_its_own_files_from_a_users() -> None:
-    assert weights_at(path_of(find(NAME))) is find(NAME)
+    assert resolve(f"local:{NAME}") == path == cache / "models" / f"{NAME}.gguf"
+    assert weights_at(path) is find(NAME)
     assert weights_at(Path(f"{NAME}.gguf")) is None
 
 
-def test_remove_deletes_whole_and_half_pulled_weights_and_says_how_much() -> None:
-    path = place(content=b"12345")
-    partial_path(path).write_bytes(b"123")
-    file_hash(path)
-    assert remove(NAME) == 8
-    left = [each.name for each in path.parent.rglob("*") if each.is_file()]
-    assert left == [f"{NAME}.gguf.lock"]
-    with pytest.raises(ModelError, match="not on this machine"):
-        remove(NAME)
-
-
-def test_weights_that_are_being_pulled_are_not_removed() -> None:
-    path = place()
-    with hold_lock(store.lock_path(path)), pytest.raises(ModelError, match="Another process"):
-        remove(NAME)
-    assert path.exists()
-
-
-def test_a_hash_is_computed_once_until_the_file_changes(tmp_path: Path) -> None:
-    path = tmp_path / "model.gguf"
+def test_a_hash_is_computed_once_until_the_file_changes(tmp_path: Path, cache: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    path = own / "model.gguf"
     path.write_bytes(b"first")
     first = file_hash(path)
     assert first == hashlib.sha256(b"first").hexdigest()
@@ -133,31 +139,20 @@ def test_a_hash_is_computed_once_until_the_file_changes(tmp_path: Path) -> None:
     assert file_hash(path) == first, "same size and time: not read again"
     os.utime(path, ns=(times[0], times[1] + 1))
     assert file_hash(path) == hashlib.sha256(b"other").hexdigest()
-
-
-def test_hashes_are_remembered_in_the_cache_and_not_beside_a_users_file(tmp_path: Path, cache: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "model.gguf").write_bytes(b"mine")
-    file_hash(own / "model.gguf")
     assert [path.name for path in own.iterdir()] == ["model.gguf"]
-    assert len(list((cache / "models" / "hashes").iterdir())) == 1
 
 
-def test_a_damaged_note_or_an_unwritable_cache_only_costs_time(
+def test_a_damaged_record_or_an_unwritable_cache_only_costs_time(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"mine")
     expected = file_hash(path)
-    (note,) = (cache / "models" / "hashes").iterdir()
-    note.write_text("[]")
+    (record,) = (cache / "models" / "hashes").iterdir()
+    record.write_text("[]")
     assert file_hash(path) == expected
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "file" / "below"))
     assert file_hash(path) == expected
-
-
-def test_a_file_that_cannot_be_read_is_a_model_error(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"nowhere\.gguf"):
         file_hash(tmp_path / "nowhere.gguf")

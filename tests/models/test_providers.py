@@ -14,7 +14,7 @@ import pytest
 from beliefrag import BeliefRAG, Passage
 from beliefrag.cli.options import GivenSettings
 from beliefrag.errors import SettingsError
-from beliefrag.models.server_models import choose_server_model, use_server_model
+from beliefrag.models.providers import use_server_model
 from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
 
 Serve = Callable[[int, bytes], str]
@@ -53,7 +53,6 @@ def models(*names: object) -> bytes:
 
 def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
     url = serve(200, models("qwen"))
-    assert choose_server_model(url) == "qwen"
     assert GivenSettings({"base_url": url}, None).load().model == "qwen"
     named = GivenSettings({"base_url": url, "model": "other"}, None).load()
     assert named.model == "other"
@@ -65,7 +64,7 @@ def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
         (200, models("a", "b"), "2 models: a, b"),
         (200, models(), "has no model"),
         (200, models(7, "\x1b[31m"), "has no model"),
-        (200, b"[1]", "no list of models"),
+        (200, b"[1]", "not a list of models"),
         (200, b"<html>", "does not say"),
         (500, b"{}", "status 500"),
         (200, b" " * 5_000_000, "larger than 4 MB"),
@@ -73,13 +72,13 @@ def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
 )
 def test_anything_else_is_one_clear_line(serve: Serve, status: int, body: bytes, told: str) -> None:
     with pytest.raises(SettingsError) as raised:
-        choose_server_model(serve(status, body))
+        use_server_model(Settings(base_url=serve(status, body)))
     assert told in str(raised.value) and "--model" in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
     with pytest.raises(SettingsError) as raised:
-        choose_server_model("http://me:secret@127.0.0.1:9/v1")
+        use_server_model(Settings(base_url="http://me:secret@127.0.0.1:9/v1"))
     assert "127.0.0.1" in str(raised.value) and "secret" not in str(raised.value)
 
 
@@ -95,11 +94,6 @@ def test_a_server_without_a_model_stands_for_its_one_model(serve: Serve) -> None
 def test_a_model_that_is_named_stays_and_no_server_is_asked() -> None:
     for named in (Settings(model="mine"), Settings(model=DEFAULT_MODEL, base_url="http://127.0.0.1:9/v1")):
         assert use_server_model(named) is named
-
-
-def test_a_method_that_is_named_stays_with_the_model_of_a_server(serve: Serve) -> None:
-    chosen = use_server_model(Settings(base_url=serve(200, models("qwen")), method="lean"))
-    assert (chosen.model, chosen.method) == ("qwen", "lean")
 
 
 def test_a_variable_that_may_be_set_for_other_programs_sends_no_documents_to_a_server(
@@ -131,8 +125,3 @@ def test_the_python_class_asks_the_one_model_of_a_server(
     given: dict[str, Any] = {"base_url": url} if place == "given" else {}
     with BeliefRAG(passages=[Passage("a", "", "a lighthouse")], method="static", **given) as rag:
         assert rag.settings.model == "qwen"
-
-
-def test_the_python_class_lists_the_models_of_a_server_with_several(serve: Serve) -> None:
-    with pytest.raises(SettingsError, match=r"2 models: a, b\. .*model= in Python"):
-        BeliefRAG(passages=[Passage("a", "", "a lighthouse")], base_url=serve(200, models("a", "b")))
