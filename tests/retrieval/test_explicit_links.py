@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tantivy
 
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, passage_store
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.chunk import cut_document
 from beliefrag.retrieval.document import Document, ReadPassage
@@ -196,27 +195,6 @@ def test_links_survive_a_rewrite_of_the_index_and_follow_a_change_of_the_page(tm
     assert "reference.html#s-rhythm" not in links
     found = links_from(open_linked(index), "harbour master counts gulls at dawn")
     assert found == {"Reference > boat_limit (integer)"}, "the graph of names is made again"
-
-
-def test_an_index_from_before_links_is_read_written_and_searched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    builder = tantivy.SchemaBuilder()
-    for name in ("id", "source", "place"):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("order", fast=True)
-    builder.add_integer_field("key", fast=True)
-    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-    old = builder.build()
-    folder, index = write_manual(tmp_path / "manual"), tmp_path / "index"
-    with monkeypatch.context() as context:
-        context.setattr(passage_store, "index_schema", lambda: old)
-        index_paths([folder], index)
-    (folder / "later.html").write_text(f'<title>Later</title><p>A <a href="reference.html">link</a>. {FILLER}</p>')
-    index_paths([folder], index)
-    assert "Later" in rows_by_title(index)
-    assert {"".join(each) for each in rows_by_title(index).values()} == {""}
-    assert open_linked(index).search("harbour master counts gulls", 3)
 
 
 def test_passages_without_headings_and_links_are_ranked_by_the_ranker_alone(shelf: list[Passage]) -> None:

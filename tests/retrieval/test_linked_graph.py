@@ -8,10 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tantivy
 
 from beliefrag.errors import CorpusError, SettingsError
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, upgrade_index
+from beliefrag.retrieval import (
+    RETRIEVERS,
+    IndexWriter,
+    PassageSource,
+    index_paths,
+    open_retriever,
+    passage_store,
+    upgrade_index,
+)
 from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.document import ReadPassage
 from beliefrag.retrieval.linked import LinkedRetriever, NameGraph, graph_in_memory
 from beliefrag.retrieval.linked.candidates import Links, links_among, names_in_question
 from beliefrag.retrieval.linked.graph import keep_longest
@@ -276,24 +286,21 @@ def test_a_graph_that_cannot_be_used_says_what_to_do_and_is_made_again(
     assert results(open_linked(index=place)) == results(open_linked(shelf))
 
 
-def test_an_index_from_before_keys_still_serves_bm25_and_can_be_upgraded(
-    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("numbers", [("order",), ("order", "key")], ids=["before keys", "before links"])
+def test_an_index_of_an_older_version_is_read_written_searched_and_upgraded(
+    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch, numbers: tuple[str, ...]
 ) -> None:
-    place = tmp_path / "old"
-    with monkeypatch.context() as old:
-        import tantivy
-
-        from beliefrag.retrieval import passage_store
-
-        def old_schema() -> tantivy.Schema:
-            builder = tantivy.SchemaBuilder()
-            builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
-            builder.add_text_field("source", stored=True, tokenizer_name="raw", index_option="basic")
-            builder.add_integer_field("order", fast=True)
-            builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-            return builder.build()
-
-        old.setattr(passage_store, "index_schema", old_schema)
+    builder = tantivy.SchemaBuilder()
+    for name in ("id", "source"):
+        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
+    for name in numbers:
+        builder.add_integer_field(name, fast=True)
+    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
+    old, place = builder.build(), tmp_path / "old"
+    first = shelf[0]
+    shelf[0] = ReadPassage(first.id, first.title, first.text, first.source, "page 1", '{"anchors": [""], "links": []}')
+    with monkeypatch.context() as context:
+        context.setattr(passage_store, "index_schema", lambda: old)
         with IndexWriter(place) as writer:
             writer.add(shelf[:5])
     with IndexWriter(place) as writer:
