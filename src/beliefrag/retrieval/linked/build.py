@@ -162,7 +162,7 @@ def _is_first(*columns: NDArray[Any]) -> Flags:
 
 
 def _bounds_of(groups: Integers, count: int) -> Integers:
-    """Return where each of so many groups begins among its sorted rows, and at last where all end."""
+    """Return where the rows of each group begin once they are sorted, and at last where all end."""
     return np.concatenate(([0], np.cumsum(np.bincount(groups, minlength=count)))).astype(np.int32)
 
 
@@ -332,7 +332,7 @@ def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
 
 
 class _NameTable:
-    """A table that says of most runs of words at once that they are no name and begin none.
+    """A table that rules out most runs of words as names or beginnings of names at once.
 
     Some runs have the marks of others, so what it lets through is looked up.
     """

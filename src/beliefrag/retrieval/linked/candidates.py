@@ -23,11 +23,11 @@ NEAR = 10
 _SEEDS = 8
 """How many of the best hits are followed along their links."""
 _FIRST_SEEDS, _HOMES, _FEWER_HOMES = 4, 6, 3
-"""Of a name in one of the first seeds so many passages are taken, those that the search likes best; else fewer."""
+"""How many passages of a name are taken, best hits first: from the first seeds, and from the later ones."""
 _MOST_NAMED = 6
 """How many passages that the question names are followed too."""
 _SHARED_SEEDS, _SHARED, _MOST_SHARED = 5, 4, 30
-"""Of so many of the best hits names are followed that no passage is about: to how many passages each, and in all."""
+"""Names that no passage is about are followed from so many of the best hits, to so many passages each and in all."""
 _MOST_SHARING = 12
 """A name that more passages mention is not followed like that."""
 _BACKLINK_SEEDS, _BACKLINKS = 6, 4
@@ -66,7 +66,7 @@ class Route(NamedTuple):
 
 
 class QuestionName(NamedTuple):
-    """A name that stands in the question."""
+    """A name in the question."""
 
     name: int
     rarity: float

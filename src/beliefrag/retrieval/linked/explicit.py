@@ -125,7 +125,7 @@ def _place_links(
 
 
 def _find_run(words: list[int], wanted: list[int], first: int) -> int:
-    """Return where a run of words begins, -1 if it does not stand there."""
+    """Return where a run of words begins, -1 if it is missing."""
     places = range(first, len(words) - len(wanted) + 1)
     return next((at for at in places if words[at] == wanted[0] and words[at : at + len(wanted)] == wanted), -1)
 
@@ -186,6 +186,6 @@ def _repeat(names: Hashes, homes: Sequence[Integers]) -> tuple[Hashes, Integers]
 
 
 def _find_first(rising: Hashes, wanted: Hashes) -> Long:
-    """Return the first place of each hash among rising ones, -1 where there is none."""
+    """Return the first place of each hash in a rising array, -1 if it is missing."""
     at = np.searchsorted(rising, wanted)
     return np.where(np.append(rising, np.uint64(0))[at] == wanted, at, -1)

@@ -237,11 +237,11 @@ class NameGraph:
 
     @cached_property
     def has_headings(self) -> bool:
-        """Whether any passage stands below a heading or is the target of an explicit link."""
+        """Whether any passage is below a heading or is the target of an explicit link."""
         return bool((self._own_kind >= NameKind.HEADING).any())
 
     def is_below_heading(self, passage: int) -> bool:
-        """Return whether a passage stands below a heading or is the target of an explicit link."""
+        """Return whether a passage is below a heading or is the target of an explicit link."""
         here = self._own_kind[self._own_bounds[passage] : self._own_bounds[passage + 1]]
         return bool((here >= NameKind.HEADING).any())
 

@@ -243,7 +243,7 @@ class LinkedRetriever:
             tokens = split_text(query[:_MOST_CHARACTERS])
             return Provenance(route.way, name=query[tokens.starts[route.start] : tokens.ends[route.end - 1]])
         source = self.graph.passage_id(route.source)
-        # The name of a backlink stands in the passage itself, that of a link in the passage that it leads from.
+        # A backlink's name is in the passage itself, a link's in the passage that it leads from.
         holder = passage if route.way is Way.BACKLINK else passages[source]
         words = split_passages([(holder.title, holder.text)])
         name = words.text[words.starts[route.start] : words.ends[route.end - 1]]
@@ -272,7 +272,7 @@ class LinkedOptions:
     steps: int = 1
     """How many steps along names are taken from what the search found: 1 or 2."""
     ranker: str = ""
-    """A file with a ranker of one's own; the shipped one by default."""
+    """A file with a ranker that `beliefrag calibrate ranker` has fitted; the shipped one by default."""
     dense: str = ""
     """The weights of an embedding model whose nearest passages are candidates too; none by default."""
 

@@ -119,7 +119,7 @@ def _names_in_path(title: str) -> Iterator[tuple[str, NameKind]]:
 
 
 def _possible_subject(text: str) -> str:
-    """Return what stands before the first parenthesis or verb, even if it is no name."""
+    """Return the text before the first parenthesis or verb, whether it is a name or not."""
     found = _SUBJECT_END.search(text, 2, _SUBJECT_WITHIN)
     return text[: found.start()] if found and found.start() <= _LONGEST_SUBJECT else ""
 

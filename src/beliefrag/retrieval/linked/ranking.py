@@ -129,7 +129,7 @@ def read_question(text: str, graph: NameGraph) -> QuestionWords:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Where the words of a question stand in the candidates: by word, by sentence and by passage."""
+    """The matches of question words in the candidates: by word, by sentence and by passage."""
 
     passages: PassageWords
     word_exact: Floats
@@ -362,7 +362,7 @@ class Rerank:
     weights: Floats
     """How much each word of the question weighs."""
     covered: Floats
-    """Which of them stand in each candidate."""
+    """Which of them each candidate has."""
     titles: Long
     """A number for the title of each candidate; equal titles have equal numbers."""
     links: Links
@@ -543,7 +543,7 @@ class Ranker:
 
 
 def load_ranker(path: Path | None = None) -> Ranker:
-    """Load a ranker: the one that is shipped, or one that was fitted on questions of one's own.
+    """Load a ranker: the one that is shipped, or one that a user has fitted.
 
     Raises:
         SettingsError: The file cannot be read, or it was fitted on other features than these.
