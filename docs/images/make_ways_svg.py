@@ -33,7 +33,7 @@ class Box:
 QUESTION = (
     Box("The options become settings", "cli/ask.py"),
     Box("Model, prompts, verifier form and calibration are opened", "opening.py"),
-    Box("The documents become an index that can be searched", "retrieval/passage_source.py"),
+    Box("The documents become an index that can be searched", "retrieval/protocol.py"),
     Box("The method measures the evidence; it may ask the model", "methods/beliefrag.py", in_loop=True),
     Box("A prompt is filled in, asked and its reply read", "engine/calls.py", in_loop=True),
     Box("Diagnostics, belief and probabilities lead to a decision", "policy/decide.py", in_loop=True),

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from beliefrag.web.view.overview import view_run
 
 from beliefrag.report.published import MARK
 from beliefrag.runs.summary import summarise
-from beliefrag.web.view.overview import view_run
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.messages import mentions

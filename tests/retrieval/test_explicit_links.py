@@ -11,14 +11,13 @@ import pytest
 
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.chunk import cut_document
-from beliefrag.retrieval.document import Document, ReadPassage
+from beliefrag.retrieval.documents import Document, ReadPassage, cut_document
 from beliefrag.retrieval.linked import LinkedRetriever
 from beliefrag.retrieval.linked.build import ReadBlock, build_graph
 from beliefrag.retrieval.linked.graph import Arrays
 from beliefrag.retrieval.linked.names import NameKind
 from beliefrag.retrieval.linked.words import split_text
-from beliefrag.retrieval.readers.markdown_links import find_markdown_links, slug
+from beliefrag.retrieval.readers.text_files import find_markdown_links, slug
 from beliefrag.types import Passage
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -184,7 +183,7 @@ def test_links_survive_a_rewrite_of_the_index_and_follow_a_change_of_the_page(tm
         writer.add([Passage(f"more-{number}", "More", f"Soon gone {number}.") for number in range(40)])
         writer.commit()
         writer.delete([f"more-{number}" for number in range(0, 40, 3)])
-        assert writer.compact(force=True)
+        assert writer.compact()
         writer.delete([f"more-{number}" for number in range(40)])
     assert rows_by_title(index) == before
     page = folder / "tuning.html"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tantivy
 
 from beliefrag.errors import CorpusError, SettingsError
 from beliefrag.retrieval import (
@@ -17,11 +16,9 @@ from beliefrag.retrieval import (
     PassageSource,
     index_paths,
     open_retriever,
-    passage_store,
     upgrade_index,
 )
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.document import ReadPassage
 from beliefrag.retrieval.linked import LinkedRetriever, NameGraph, graph_in_memory
 from beliefrag.retrieval.linked.candidates import Links, links_among, names_in_question
 from beliefrag.retrieval.linked.graph import keep_longest
@@ -242,7 +239,7 @@ def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf:
         writer.write_graph()
         writer.add(shelf)
         writer.delete([f"f{n}" for n in range(60, 90)])
-        writer.compact(force=True)
+        writer.compact()
         writer.write_graph()
     with IndexWriter(tmp_path / "fresh") as writer:
         writer.add([*filler(), *shelf])
@@ -283,33 +280,6 @@ def test_a_graph_that_cannot_be_used_says_what_to_do_and_is_made_again(
         open_linked(index=place)
     assert upgrade_index(place)
     assert not upgrade_index(place)
-    assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
-@pytest.mark.parametrize("numbers", [("order",), ("order", "key")], ids=["before keys", "before links"])
-def test_an_index_of_an_older_version_is_read_written_searched_and_upgraded(
-    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch, numbers: tuple[str, ...]
-) -> None:
-    builder = tantivy.SchemaBuilder()
-    for name in ("id", "source"):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
-    for name in numbers:
-        builder.add_integer_field(name, fast=True)
-    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-    old, place = builder.build(), tmp_path / "old"
-    first = shelf[0]
-    shelf[0] = ReadPassage(first.id, first.title, first.text, first.source, "page 1", '{"anchors": [""], "links": []}')
-    with monkeypatch.context() as context:
-        context.setattr(passage_store, "index_schema", lambda: old)
-        with IndexWriter(place) as writer:
-            writer.add(shelf[:5])
-    with IndexWriter(place) as writer:
-        writer.add(shelf[5:])
-    before = [hit.passage.id for hit in Bm25Index.open(place).search(QUESTION, 5)]
-    with pytest.raises(CorpusError, match="--upgrade"):
-        open_linked(index=place)
-    assert upgrade_index(place)
-    assert [hit.passage.id for hit in Bm25Index.open(place).search(QUESTION, 5)] == before
     assert results(open_linked(index=place)) == results(open_linked(shelf))
 
 

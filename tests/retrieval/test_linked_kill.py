@@ -15,7 +15,7 @@ from beliefrag.errors import CorpusError
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, IndexWriter, PassageSource, open_retriever, upgrade_index
 from beliefrag.retrieval.linked import build, graph
 from beliefrag.retrieval.linked.graph import Arrays, write_arrays
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Passage
 
 # One process forks a child for each moment: starting twenty interpreters would take most of the time.

@@ -55,7 +55,7 @@ def study(
 
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
-    from beliefrag.calibration.collection import parse_label
+    from beliefrag.calibration.examples import parse_label
     from beliefrag.cli.output import show_status
     from beliefrag.cli.study_runs import make_studies
     from beliefrag.errors import SettingsError

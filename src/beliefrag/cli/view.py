@@ -69,7 +69,7 @@ def view(
 
     Example: beliefrag view runs/first --data data
     """
-    from beliefrag.bench.own_documents import OwnDocuments
+    from beliefrag.bench.own_questions import OwnDocuments
     from beliefrag.cli.browser_page import open_address, wait_for_interrupt
     from beliefrag.cli.output import show_status
     from beliefrag.web.view import RunSource, ViewServer, open_source

@@ -30,7 +30,7 @@ from beliefrag.retrieval.linked.words import (
     rarity_needed,
     split_passages,
 )
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Applies a function to one block after another, and yields the results in their order, as `map` does."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from beliefrag.retrieval.linked.names import PATH, hash_names
 from beliefrag.retrieval.linked.words import PASSAGE_END, Hashes, Integers, Long, Tokens, split_passages
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:|^//")
 _MANUAL_PAGE = re.compile(r"(?<![\w.-])([A-Za-z_][\w.@+:-]{0,60})\(([1-8][a-z]{0,4})\)")

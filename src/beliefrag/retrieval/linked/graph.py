@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from beliefrag.retrieval.linked.names import LONGEST_NAME, SURENESS, NameKind
 from beliefrag.retrieval.linked.words import FACTOR, Flags, Floats, Hashes, Integers, Long, find_hashes
-from beliefrag.retrieval.passage_store import sync_folder
+from beliefrag.retrieval.store import sync_folder
 
 _HEADER = "arrays.json"
 _LARGEST_IN_MEMORY = 1 << 22

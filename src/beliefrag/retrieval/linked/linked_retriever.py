@@ -14,7 +14,7 @@ import numpy as np
 from beliefrag.errors import RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.ledger import IndexIncomplete
+from beliefrag.retrieval.documents import printable_path
 from beliefrag.retrieval.linked.candidates import (
     NEAR,
     SEARCHED,
@@ -38,15 +38,14 @@ from beliefrag.retrieval.linked.ranking import (
     read_question,
 )
 from beliefrag.retrieval.linked.words import Floats, split_passages, split_text
-from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever, check_depth, close_retriever
-from beliefrag.retrieval.text import printable_path
+from beliefrag.retrieval.store import IndexIncomplete, PassageRow
 from beliefrag.types import Hit, Passage, Provenance
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.dense.dense_retriever import DenseRetriever
     from beliefrag.retrieval.linked.build import MapBlocks
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 FORMAT = 5
 """The version of the graph. One of another version is built again."""
