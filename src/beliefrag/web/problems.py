@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -28,26 +29,17 @@ class AsciiJson(Response):
         return _JSON.encode(content).encode("ascii")
 
 
+@dataclass(eq=False)
 class HttpProblem(Exception):
     """A request that ends without an answer: what was wrong, with which value, in which field, and what to do."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        detail: str,
-        *,
-        remedy: str = "",
-        field: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.remedy = remedy
-        self.field = field
-        self.headers = dict(headers or {})
+    status: int
+    code: str
+    detail: str
+    _: KW_ONLY
+    remedy: str = ""
+    field: str | None = None
+    headers: Mapping[str, str] | None = None
 
     def __str__(self) -> str:
         return f"{self.detail} {self.remedy}".rstrip()
