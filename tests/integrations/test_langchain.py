@@ -218,7 +218,7 @@ def test_a_chain_asks_and_gets_answer_probability_reason_and_sources(tmp_path: P
     assert (answer["outcome"], answer["answer"]) == ("answered", "Colin Archer")
     assert answer["answerability"] is not None
     assert answer["answerability"] > 0.5
-    assert "answerab" in answer["reason"]
+    assert "can be answered" in answer["reason"]
     assert answer["sources"][0].id == "fram"
     assert answer["sources"][0].metadata["score"] > 0
     assert [step["action"] for step in answer["steps"]] == ["RETRIEVE", "ANSWER"]
