@@ -37,8 +37,8 @@ def ask_page(
     from beliefrag.cli.episode_run import open_assembly
     from beliefrag.cli.output import print_notice
     from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.server import listen, serve
-    from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
     paths = join_paths(documents.docs, further)
@@ -56,7 +56,7 @@ def ask_page(
             docs=paths,
             index=documents.index,
         )
-        server = create_app(context, host=host, credential=access.key)
+        server = create_app(context, host=host, browser=access.key, programs=False)
 
         def show() -> None:
             open_address("app", access.address, access.address_once, no_open=no_open)

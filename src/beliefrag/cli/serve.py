@@ -148,11 +148,11 @@ def http(
     """
     from beliefrag.cli.browser_page import PageAccess, make_page
     from beliefrag.cli.episode_run import open_assembly
-    from beliefrag.web.auth import BearerToken, TokenOrBrowserKey, read_token
+    from beliefrag.web.auth import read_token
     from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.request_log import json_log
     from beliefrag.web.server import listen, serve
-    from beliefrag.web.server_metrics import ServerMetrics
     from beliefrag.web.service import AnswerService
 
     if how.feedback is not None and not how.page:
@@ -195,7 +195,7 @@ def http(
             host=address,
             allowed_hosts=access.allowed_host or (),
             serve_metrics=how.metrics,
-            credential=TokenOrBrowserKey(BearerToken(token), browser.key) if browser else None,
+            browser=browser.key if browser else None,
         )
         stack.enter_context(json_log(sys.stderr))
         serve(server, service, bound, on_listening=browser.log_address if browser else None)

@@ -22,26 +22,29 @@ def serve_mcp_stdio(service: AnswerService) -> None:
 
     After SIGINT or SIGTERM the process ends at once, with 130 or 143.
     """
-
-    async def run() -> None:
-        serving = asyncio.create_task(_serve_pipe(service))
-        signalled = asyncio.create_task(_wait_for_signal())
-        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            await service.drain()
-            await service.aclose()
-            # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
-            os._exit(128 + signalled.result())
-        signalled.cancel()
-        await service.aclose()
-        try:
-            serving.result()
-        except* ConnectionError:
-            # The client died without closing its end first, so nobody reads an error.
-            pass
-
     with library_log():
-        asyncio.run(run())
+        asyncio.run(_serve_until_signal(service))
+
+
+async def _serve_until_signal(service: AnswerService) -> None:
+    serving = asyncio.create_task(_serve_pipe(service))
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
+    signalled = asyncio.create_task(signals.get())
+    await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done():
+        await service.drain()
+        await service.aclose()
+        # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
+        os._exit(128 + signalled.result())
+    signalled.cancel()
+    await service.aclose()
+    try:
+        serving.result()
+    except* ConnectionError:
+        pass  # the client died without closing its end first, so nobody reads an error
 
 
 async def _serve_pipe(service: AnswerService) -> None:
@@ -50,23 +53,9 @@ async def _serve_pipe(service: AnswerService) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-async def _wait_for_signal() -> int:
-    loop = asyncio.get_running_loop()
-    first: asyncio.Future[int] = loop.create_future()
-
-    def on_signal(number: int) -> None:
-        if not first.done():
-            first.set_result(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, on_signal, number)
-    return await first
-
-
 @contextlib.contextmanager
 def library_log() -> Iterator[None]:
-    """Send the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
+    """Send the MCP library's log to the handlers of ours: only errors, because its warnings quote headers."""
     library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
     before = library.handlers, library.propagate, library.level
     debugging = ours.getEffectiveLevel() <= logging.DEBUG
