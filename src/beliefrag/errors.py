@@ -1,8 +1,6 @@
 """The errors that BeliefRAG raises on purpose.
 
-Every error that BeliefRAG raises on purpose derives from `BeliefRAGError`. The message is one line: what was wrong,
-with which value. `remedy` is the next thing to do. The command line prints both and exits; it never prints a
-traceback for these unless asked with `--debug`.
+The command line prints the message and the remedy in one line, and a traceback only with `--debug`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class BeliefRAGError(Exception):
 
     Args:
         message: What was wrong, with which value, in one line.
-        remedy: What to do next, in one line; empty when there is nothing to say.
+        remedy: What to do next, in one line; may be empty.
     """
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
@@ -49,13 +47,7 @@ class SettingsError(BeliefRAGError):
 
 
 class MissingExtra(SettingsError, ImportError):
-    """A part needs a library that is not installed by default. It is an ImportError too, and can be caught as one.
-
-    Args:
-        what: The part that needs it, as it stands at the beginning of a sentence.
-        extra: The name of our extra that brings the library.
-        error: The error of importing it.
-    """
+    """A part needs a library that is not installed by default; see `explain_missing_extra`."""
 
     def __init__(self, what: str, extra: str, error: ImportError) -> None:
         super().__init__(
@@ -65,14 +57,11 @@ class MissingExtra(SettingsError, ImportError):
 
 @contextmanager
 def explain_missing_extra(what: str, extra: str) -> Iterator[None]:
-    """Wraps imports of optional libraries: where one is missing, the error says which extra brings it.
+    """Wrap imports of optional libraries: if one is missing, raise `MissingExtra` with the extra to install.
 
     Args:
-        what: The part that needs them, as it stands at the beginning of a sentence.
+        what: The part that needs them, as the subject of a sentence.
         extra: The name of our extra.
-
-    Raises:
-        MissingExtra: A library cannot be imported.
     """
     try:
         yield
@@ -97,14 +86,14 @@ class ModelError(BeliefRAGError):
 
 
 class TransportError(ModelError):
-    """A model server did not give a usable reply.
+    """A model server did not return a usable reply.
 
     Args:
         message: What happened, in one line.
         remedy: What to do next.
-        status: The HTTP status, where there was one.
+        status: The HTTP status, if there was one.
         retryable: Whether asking again may help.
-        retry_after: Seconds the server asked us to wait, where it said so.
+        retry_after: Seconds that the server asked to wait, if it did.
     """
 
     def __init__(
@@ -123,19 +112,19 @@ class TransportError(ModelError):
 
 
 class ReplyError(ModelError):
-    """A model replied, but with nothing that can be used."""
+    """A model replied with nothing that can be used."""
 
 
 class UnreadableReply(ReplyError):
-    """A reply was asked for twice and could not be read either time."""
+    """A reply was requested twice and could not be read either time."""
 
 
 class TokensSpent(BeliefRAGError):
-    """A call was not begun because the token budget of the episode does not reach for it.
+    """A call was not started because the token budget of the episode is too small for it.
 
     The loop then allows only an end, or the search for a query that was paid for before.
     """
 
 
 class ReplayMiss(ModelError):
-    """A replay asked for a reply that the cache does not hold."""
+    """A replay needs a reply that is not in the cache."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.cli.config import hide_secrets
 from beliefrag.settings import load_settings
 from tests.cli.shell import Ran
 
@@ -61,9 +60,3 @@ def test_a_key_in_an_address_is_not_shown(
     assert "host.example:8443/v1" in ran.out
     for secret in ("hunter2", "abcdef123456", "me:"):
         assert secret not in ran.out
-
-
-def test_an_address_without_secrets_stays_as_it_is() -> None:
-    assert hide_secrets("http://localhost:8000/v1") == "http://localhost:8000/v1"
-    assert hide_secrets(None) is None
-    assert hide_secrets("http://[half") == "(not an address)"
