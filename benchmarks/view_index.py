@@ -23,8 +23,7 @@ from beliefrag.record import Episode, ModelCall, Outcome, Search, Step
 from beliefrag.runs.record import DatasetRecord, MethodRecord, RunRecord
 from beliefrag.runs.run_files import EPISODES_FILE, episode_line
 from beliefrag.types import Action, Belief, Budget, Comparison, Diagnostics, Question, Usage
-from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.listing import ORDERS, EpisodeFilter, find_neighbours, list_episodes
+from beliefrag.web.view.index import ORDERS, EpisodeFilter, RunIndex, find_neighbours, list_episodes
 from beliefrag.web.view.sources import RunSource
 
 METHODS = ("static", "iterative", "crag", "beliefrag")

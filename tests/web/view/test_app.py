@@ -134,12 +134,12 @@ def test_an_id_that_leads_elsewhere_gives_404(server: ViewServer, known: httpx2.
 def test_the_run_is_given_with_its_intervals_and_failures(known: httpx2.Client) -> None:
     run = known.get("/api/run").json()
     assert run["first_line"].startswith("INCOMPLETE: 1 failed")
-    assert [failure["episodes"] for failure in run["failures"]] == [1]
+    assert [len(failure["question_ids"]) for failure in run["failures"]] == [1]
     cell = next(cell for cell in run["cells"] if (cell["dataset"], cell["method"]) == ("north", "static"))
     assert cell["episodes"] == cell["asked"] == 4
     f1 = cell["measures"]["f1"]
-    assert f1["low"] <= f1["mean"] <= f1["high"]
-    assert f1["few"] is True
+    assert f1["low"] <= f1["value"] <= f1["high"]
+    assert f1["has_few_questions"] is True
 
 
 def test_episodes_are_listed_as_asked_and_wrong_questions_are_refused(known: httpx2.Client) -> None:

@@ -191,7 +191,7 @@ def test_an_exported_file_shows_the_episode_from_disk_without_a_server(
     expect(page.locator(".charts .chart")).to_have_count(9)
     page.locator(".call summary").first.click()
     expect(page.locator(".call .role").first).to_be_visible()
-    expect(page.locator(".call .tag.warn").first).to_have_text("mended")
+    expect(page.locator(".call .tag.warn").first).to_have_text("repaired")
     page.locator("table.evidence summary", has_text="Ship").last.click()
     expect(page.locator("table.evidence")).to_contain_text("<script>window.hacked = 1</script>")
     assert alone.requests == [file.as_uri()]

@@ -14,7 +14,7 @@ import pytest
 from beliefrag.record import Outcome, ShownPassage, to_json_line
 from beliefrag.types import Citation, CitationRole
 from beliefrag.web.view import RunSource, TraceSource, ViewServer
-from beliefrag.web.view.episodes import read_trace
+from beliefrag.web.view.sources import read_trace
 from tests.support.browsing import Visit, episode_id, no_browser, page_expectations, visit
 from tests.web.view.conftest import Played
 
@@ -97,7 +97,8 @@ def test_calls_are_a_waterfall_with_time_tokens_and_cache(visitor: Visit, played
     run = Path(shutil.copytree(played.run, tmp_path / "run"))
     lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     for line in lines:
-        line["timing"] |= {"cached": [True] * len(line["calls"]), "calls": [1.5] * len(line["calls"])}
+        for step in line["steps"]:
+            step["calls"] = [call | {"cached": True, "seconds": 1.5} for call in step["calls"]]
     (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with ViewServer(RunSource(run)) as server:
         again = visit(page.context.browser, server)  # type: ignore[arg-type]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,8 +13,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.retrieval import Bm25Index
-from beliefrag.web.page.documents import DocumentBody, read_document
+from beliefrag.errors import RetrievalError
+from beliefrag.retrieval import Bm25Index, Retriever
+from beliefrag.types import Passage
+from beliefrag.web.answers import remove_folders
 from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
 from beliefrag.web.page.feedback import FeedbackFile, Verdict
 from beliefrag.web.problems import HttpProblem
@@ -44,6 +48,23 @@ class PageBody(BaseModel):
     passages: int | None = Field(description="how many passages are searched; null if unknown")
     question_chars: int = Field(description="the most characters of a question")
     feedback: str = Field(description="the name of the file in which feedback is kept")
+
+
+class DocumentPassage(BaseModel):
+    """A piece of a document."""
+
+    id: str
+    title: str
+    text: str
+    place: str = Field(description="page, row or lines in its source; empty if unknown")
+
+
+class DocumentBody(BaseModel):
+    """A document, in the passages that the index holds of it."""
+
+    source: str = Field(description="the file or address that it came from, without the server's folders")
+    whole: bool = Field(description="whether these are all passages of the document")
+    passages: list[DocumentPassage]
 
 
 class FeedbackBody(BaseModel):
@@ -114,3 +135,22 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
         return KeptBody(kept_as=kept)
 
     return router
+
+
+def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) -> DocumentBody:
+    """Return the document that a passage of an episode belongs to. Only what the episode has found can be opened.
+
+    It is put together from the passages of the index: no file is ever opened.
+    """
+    known = asked.record.passages if asked.record else {}
+    passage = known.get(passage_id)
+    if passage is None:
+        raise NotAvailable("The answer has no such passage.")
+    found: Sequence[Passage] = [each for each in known.values() if each.source and each.source == passage.source]
+    whole, index = False, getattr(retriever, "index", retriever)
+    if isinstance(index, Bm25Index):
+        # The index may have been replaced by a newer version since the question was asked.
+        with contextlib.suppress(RetrievalError):
+            found, whole = index.read_document(passage_id)
+    shown = [DocumentPassage(id=e.id, title=e.title, text=e.text, place=e.place) for e in found or [passage]]
+    return DocumentBody(source=remove_folders(passage.source), whole=whole, passages=shown)
