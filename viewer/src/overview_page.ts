@@ -7,7 +7,7 @@ import { differences } from "./differences.ts";
 import { h, replace, s, type Child } from "./dom.ts";
 import { figure } from "./figure.ts";
 import { interval, mean, whole } from "./format.ts";
-import { refresh } from "./refresh.ts";
+import { currentState, refresh } from "./refresh.ts";
 import type { Analysis, Cell, Estimate, Overview } from "./schema.ts";
 import { line } from "./text.ts";
 
@@ -24,6 +24,7 @@ const MEASURES: [string, string, string][] = [
 ];
 
 export async function overviewPage(main: HTMLElement): Promise<void> {
+  const drawn = await currentState();
   let run = await get<Overview>("/api/run");
   let analysis: Analysis | null = null;
   document.title = "Run \u2013 BeliefRAG viewer";
@@ -85,7 +86,7 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
     run = await get<Overview>("/api/run");
     show();
     await analyse();
-  });
+  }, drawn);
 }
 
 function heading(title: string, over: string): HTMLElement {

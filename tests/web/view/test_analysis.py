@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,5 +106,5 @@ def test_an_analysis_is_computed_again_when_the_run_has_grown(played: Played, tm
     (tmp_path / "episodes.jsonl").write_bytes(b"".join(lines))
     assert source.state != before
     assert source.analysis() != few
-    assert json.loads(source.index.stored_result("analysis", source.state) or "")["reference"] == "beliefrag"
+    assert source.analysis() is source.analysis()
     source.close()

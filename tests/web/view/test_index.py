@@ -123,16 +123,6 @@ def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path:
     assert not again.has_questions("north", "another hash")
 
 
-def test_a_result_is_kept_for_the_state_that_it_was_made_of(folder: Path, tmp_path: Path) -> None:
-    index = RunIndex(folder, tmp_path / "index.sqlite")
-    index.store_result("overview", "one", "x")
-    index.store_result("analysis", "one", "z")
-    assert index.stored_result("overview", "one") == "x"
-    index.store_result("overview", "two", "y")
-    assert index.stored_result("overview", "one") is None
-    assert index.stored_result("analysis", "one") == "z"
-
-
 def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_path: Path) -> None:
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()

@@ -6,7 +6,6 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.answers import remove_folders
@@ -51,7 +50,7 @@ class AskedEpisode(GrowingEpisode):
 class PageEpisodes(EpisodeSource):
     """Keeps the latest episodes in memory and returns them to the viewer's pages by number."""
 
-    kind: Literal["run", "trace", "live", "page"] = "page"
+    kind = "page"
     name = "How it got there"
 
     def __init__(self, *, show_prompts: bool) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,7 +40,6 @@ _SCHEMA = (
     "CREATE INDEX by_question ON episodes (dataset, question_id)",
     "CREATE TABLE questions (dataset, question_id, text, gold, words, PRIMARY KEY (dataset, question_id))",
     "CREATE TABLE known_datasets (dataset PRIMARY KEY, gold)",
-    "CREATE TABLE results (name PRIMARY KEY, state, record)",
     "INSERT INTO state VALUES (0, '')",
     f"PRAGMA user_version = {_VERSION}",
 )
@@ -49,21 +48,12 @@ _UPSERT = (
     f"INSERT INTO episodes ({', '.join(_KEY + _VALUES)}) VALUES ({', '.join('?' * len(_KEY + _VALUES))}) "
     f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _VALUES)}"
 )
-_MOST_CHARACTERS = 300
-"""Of an answer, a question and the gold answers in a list."""
 _FROM = "FROM episodes AS e LEFT JOIN questions AS q ON q.dataset = e.dataset AND q.question_id = e.question_id"
-_LISTED = ", ".join(
-    (
-        "e.id",
-        *(f"e.{name}" for name in _KEY + _SHOWN),
-        *(
-            f"substr({column}, 1, {_MOST_CHARACTERS}) AS {name}"
-            for column, name in (("e.answer", "answer"), ("q.text", "question"), ("q.gold", "gold"))
-        ),
-    )
+_LISTED = ", ".join(f"e.{name}" for name in ("id", *_KEY, *_SHOWN)) + (
+    ", substr(e.answer, 1, 300) AS answer, substr(q.text, 1, 300) AS question, substr(q.gold, 1, 300) AS gold"
 )
 _GROUP = "OVER (PARTITION BY e.dataset, e.question_id)"
-MAX_ROWS = 500
+_MAX_ROWS = 500
 """Rows that one page can have."""
 LARGEST = 2**63 - 1
 """The largest number that the database can hold."""
@@ -75,6 +65,7 @@ ORDERS = {"file": "e.id", "question": "q.text"} | {
 
 Row = dict[str, Any]
 """An episode in a list: `Row` in viewer/src/schema.ts."""
+_Count = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class RunIndex:
@@ -140,16 +131,6 @@ class RunIndex:
         """Read one whole episode from the file; None for an unknown number."""
         found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))
         return read_episode_at(self.path.parent, found[0]["offset"]) if found else None
-
-    def stored_result(self, name: str, state: str) -> str | None:
-        """Return what was computed under that name for a state of the run, as JSON; None if there is nothing."""
-        found = self.rows("SELECT record FROM results WHERE name = ? AND state = ?", (name, state))
-        return str(found[0]["record"]) if found else None
-
-    def store_result(self, name: str, state: str, record: str) -> None:
-        """Replace a result: intervals take seconds on a large run."""
-        with self._lock, self._write_transaction() as db:
-            db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
         """Return whether the index holds the question texts of the dataset with this hash."""
@@ -262,7 +243,7 @@ class EpisodeFilter(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    text: str = Field("", max_length=1000)
+    text: Annotated[str, Field(max_length=1000)] = ""
     """Words that must all occur in the question, its gold answers, its id, the answer or the error."""
     dataset: str = ""
     method: str = ""
@@ -270,24 +251,14 @@ class EpisodeFilter(BaseModel):
     correctness: str = ""
     actions: str = ""
     """Actions that follow each other somewhere in the episode."""
-    least_tokens: int | None = Field(None, ge=0, le=LARGEST)
-    most_tokens: int | None = Field(None, ge=0, le=LARGEST)
-    order: str = Field("file", pattern=f"^({'|'.join(ORDERS)})$")
+    least_tokens: _Count | None = None
+    most_tokens: _Count | None = None
+    order: Annotated[str, Field(pattern=f"^({'|'.join(ORDERS)})$")] = "file"
     direction: Literal["up", "down"] = "up"
     by: Literal["question", "episode"] = "episode"
     """By question: the episodes of a question stay together, in the place of the first of them."""
-    offset: int = Field(0, ge=0, le=LARGEST)
-    limit: int = Field(100, ge=1, le=MAX_ROWS)
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodePage:
-    """One page of a list."""
-
-    total: int
-    """How many episodes there are on all pages; in a list by question, how many questions."""
-    offset: int
-    episodes: list[Row]
+    offset: _Count = 0
+    limit: Annotated[int, Field(ge=1, le=_MAX_ROWS)] = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +272,8 @@ class Neighbours:
     next: int | None
 
 
-def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> EpisodePage:
-    """Return one page of episodes and how many there are in all; in a list by question, a page of questions."""
+def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> tuple[int, list[Row]]:
+    """Return how many episodes there are on all pages, and those of one page; by question, how many questions."""
     where, values = _where(wanted)
     unit = "DISTINCT e.dataset, e.question_id" if wanted.by == "question" else "e.id"
     total = index.rows(f"SELECT count(*) AS n FROM (SELECT {unit} {_FROM} {where})", values)[0]["n"]
@@ -312,7 +283,7 @@ def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> EpisodePage:
         "ORDER BY r.rank, e.id",
         (*values, wanted.offset, wanted.offset, wanted.limit),
     )
-    return EpisodePage(total, wanted.offset, _with_titles(rows))
+    return total, _with_titles(rows)
 
 
 def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neighbours:

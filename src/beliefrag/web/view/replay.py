@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -92,7 +93,12 @@ class PromptReplayer:
 def _course(episode: Episode) -> str:
     """Return what must be the same in both: everything that does not depend on the clock or on the judge."""
     plain = episode.without_timing()
-    unjudged = {"steps": tuple(map(_without_verdict, plain.steps)), "metrics": {}, "verdict": None, "injected": None}
+    unjudged: dict[str, Any] = {
+        "steps": tuple(map(_without_verdict, plain.steps)),
+        "metrics": {},
+        "verdict": None,
+        "injected": None,
+    }
     # As text, because what a file holds has no half of a surrogate pair.
     return to_json_line(plain.model_copy(update=unjudged))
 

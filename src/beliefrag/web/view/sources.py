@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from beliefrag._version import __version__
 from beliefrag.bench.own_documents import OwnDocuments
@@ -31,24 +33,30 @@ from beliefrag.web.view.schema import (
     view_record,
 )
 
-_Result = TypeVar("_Result", bound=BaseModel)
+_Result = TypeVar("_Result")
+_Kind = Literal["run", "trace", "live", "page"]
 
 
-class EpisodeSource(Protocol):
+class EpisodeSource(ABC):
     """What the pages read episodes from, by number."""
 
-    kind: Literal["run", "trace", "live", "page"]
+    kind: _Kind
     name: str
 
+    @property
+    def state(self) -> str:
+        """Something that changes when there is more to show."""
+        return ""
+
+    @abstractmethod
     def episode(self, number: int) -> EpisodeView:
         """Return one episode without its prompts, or raise `NotAvailable`."""
-        ...
 
+    @abstractmethod
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of its calls, or why they are missing."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most have no files
         """Close files."""
 
 
@@ -73,7 +81,7 @@ def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None 
 class RunSource(EpisodeSource):
     """A benchmark run, finished or running."""
 
-    kind: Literal["run", "trace", "live", "page"] = "run"
+    kind = "run"
 
     def __init__(self, folder: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> None:
         run = RunRecord.read(folder)
@@ -83,10 +91,13 @@ class RunSource(EpisodeSource):
         self._datasets = RunDatasets(data, run.datasets, own)
         self._replayer = PromptReplayer(run)
         self._summarising = threading.Lock()
+        self._results: dict[str, tuple[str, Any]] = {}
         self.index.refresh()
         for name, record in run.datasets.items():
-            if not self.index.has_questions(name, record.gold):
-                self._store_questions(name, record.gold)
+            # Without the dataset, each of its episodes says what is missing.
+            with contextlib.suppress(NotAvailable):
+                if not self.index.has_questions(name, record.gold):
+                    self.index.store_questions(name, record.gold, self._datasets.get(name).questions.values())
 
     @property
     def record(self) -> RunRecord:
@@ -95,23 +106,18 @@ class RunSource(EpisodeSource):
 
     @property
     def state(self) -> str:
-        """Something that changes when the run has grown."""
+        """The version, and what shows that the files have changed."""
         run = (self._folder / RUN_FILE).read_bytes()
         return f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
 
     def overview(self) -> RunOverview:
         """Return the numbers of the run."""
-        return self._load_or_compute(
-            "overview", RunOverview, lambda: view_run(summarise_episodes(self.record, self.index.episodes()))
-        )
+        return self._compute("overview", lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
 
     def analysis(self) -> RunAnalysis:
         """Return differences, ties and confidences."""
-        return self._load_or_compute(
-            "analysis",
-            RunAnalysis,
-            lambda: analyse_run(self.record, self.index.episodes(), self.index.answerabilities()),
-        )
+        index = self.index
+        return self._compute("analysis", lambda: analyse_run(self.record, index.episodes(), index.answerabilities()))
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds if that is on this machine."""
@@ -160,28 +166,20 @@ class RunSource(EpisodeSource):
             raise NotAvailable(f"The run has no episode {number}.")
         return episode
 
-    def _store_questions(self, name: str, gold: str) -> None:
-        try:
-            questions = self._datasets.get(name).questions
-        except NotAvailable:
-            return  # each of its episodes says so
-        self.index.store_questions(name, gold, questions.values())
-
-    def _load_or_compute(self, name: str, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
-        """Return a result, which is computed again only when the run has grown."""
+    def _compute(self, name: str, compute: Callable[[], _Result]) -> _Result:
+        """Return a result, which is computed again only when the run has grown: it takes seconds on a large run."""
         with self._summarising:
             state = self.state
-            if (stored := self.index.stored_result(name, state)) is not None:
-                return kind.model_validate_json(stored)
-            result = compute()
-            self.index.store_result(name, state, result.model_dump_json())
-            return result
+            if name not in self._results or self._results[name][0] != state:
+                self._results[name] = state, compute()
+            found: _Result = self._results[name][1]
+            return found
 
 
 class TraceSource(EpisodeSource):
     """The one episode of a trace file, which may still grow."""
 
-    kind: Literal["run", "trace", "live", "page"] = "trace"
+    kind = "trace"
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -190,7 +188,7 @@ class TraceSource(EpisodeSource):
 
     @property
     def state(self) -> str:
-        """Something that changes when the file has grown."""
+        """The size of the file."""
         try:
             return str(self._path.stat().st_size)
         except OSError as error:
@@ -272,13 +270,18 @@ class GrowingEpisode:
 class LiveSource(GrowingEpisode, EpisodeSource):
     """An episode that a command asks now."""
 
-    kind: Literal["run", "trace", "live", "page"] = "live"
+    kind = "live"
     name = "beliefrag ask"
 
     def episode(self, number: int) -> EpisodeView:
         """Return the episode so far; its number is 0."""
         _check_zero(number)
         return self.view()
+
+    @property
+    def state(self) -> str:
+        """How much was added."""
+        return str(self.version)
 
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of the calls so far."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Annotated, Any
 
 import uvicorn
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import AfterValidator
 
 from beliefrag.errors import BeliefRAGError, SettingsError
@@ -26,7 +24,6 @@ from beliefrag.web.view.export import export_name, export_page, read_asset
 from beliefrag.web.view.index import (
     LARGEST,
     EpisodeFilter,
-    EpisodePage,
     Neighbours,
     Row,
     action_patterns,
@@ -35,7 +32,7 @@ from beliefrag.web.view.index import (
     list_same_question,
 )
 from beliefrag.web.view.schema import NotAvailable, ViewError
-from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
+from beliefrag.web.view.sources import EpisodeSource, RunSource
 
 _log = logging.getLogger(__name__)
 
@@ -44,12 +41,10 @@ _ASSETS = {"app.js": _JS, "app.css": _CSS, "ask.js": _JS, "ask.css": _CSS, "icon
 _HOST = "127.0.0.1"
 _START_SECONDS = 20.0
 """Seconds within which a server must have begun."""
-_LIVE_INTERVAL = 0.1
-"""Seconds between two looks at a running episode: sooner than an eye notices."""
 
 
-def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lambda: False) -> FastAPI:
-    """Create the application for one source. Streams end once `is_closing` returns true."""
+def create_view_app(source: EpisodeSource) -> FastAPI:
+    """Create the application for one source."""
     app = FastAPI(openapi_url=None)
 
     @app.exception_handler(BeliefRAGError)
@@ -92,14 +87,11 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
         source.episode(number)
         return _page()
 
-    if isinstance(source, RunSource | TraceSource):
-        app.get("/api/state")(lambda: {"state": source.state})
+    app.get("/api/state")(lambda: {"state": source.state})
     if isinstance(source, RunSource):
         _add_run_pages(app, source)
     else:
         app.get("/")(lambda: RedirectResponse("/episode/0", 303))
-    if isinstance(source, LiveSource):
-        _add_live_stream(app, source, is_closing)
     return app
 
 
@@ -119,9 +111,10 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
     app.get("/api/run/analysis")(source.analysis)
 
     @app.get("/api/episodes")
-    def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> EpisodePage:
+    def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> dict[str, Any]:
         source.index.refresh()
-        return list_episodes(source.index, wanted)
+        total, rows = list_episodes(source.index, wanted)
+        return {"total": total, "offset": wanted.offset, "episodes": rows}
 
     @app.get("/api/choices")
     def choices() -> dict[str, Any]:
@@ -136,23 +129,6 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
     @app.get("/api/episode/{number:int}/others")
     def others(number: _Number) -> list[Row]:
         return list_same_question(source.index, number)
-
-
-def _add_live_stream(app: FastAPI, source: LiveSource, is_closing: Callable[[], bool]) -> None:
-    async def frames() -> AsyncIterator[str]:
-        shown = -1
-        while not is_closing():
-            if (version := source.version) != shown:
-                shown, ended = version, source.ended
-                yield f"data: {to_json_line(source.episode(0))}\n"
-                if ended:
-                    yield "event: end\ndata: {}\n\n"
-                    return
-            await asyncio.sleep(_LIVE_INTERVAL)
-
-    @app.get("/api/live")
-    async def live() -> StreamingResponse:
-        return StreamingResponse(frames(), media_type="text/event-stream")
 
 
 def _check_number(number: int) -> int:
@@ -186,10 +162,9 @@ class ViewServer:
         token, once = (secrets.token_urlsafe(24) for _ in range(2))
         self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
         """The address with the key; and with a key that works once, for a command line that other users can read."""
-        self._closing = False
         key = BrowserKey(token, once, self.port)
         app = ServerAuth(
-            create_view_app(source, lambda: self._closing),
+            create_view_app(source),
             browser=key,
             programs=False,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
@@ -212,7 +187,6 @@ class ViewServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._closing = True
         self._server.should_exit = True
         self._thread.join(_START_SECONDS)
         self._socket.close()
