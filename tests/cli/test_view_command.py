@@ -54,7 +54,7 @@ def wait_for(process: subprocess.Popen[str], words: str) -> None:
 def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None:
     with serving("view", trace, "--no-open") as (process, browser):
         assert browser.get("/api/about").json() == {"kind": "trace", "name": "trace.jsonl"}
-        assert browser.get("/api/episode/0").json()["answer"] == "Larvik"
+        assert browser.get("/api/episode/0").json()["record"]["answer"] == "Larvik"
         wait_for(process, "until Ctrl-C")
         process.send_signal(signal.SIGINT)
         assert process.wait(200) == 0

@@ -39,6 +39,7 @@ _SCHEMA = (
     f"CREATE TABLE episodes (id INTEGER PRIMARY KEY, {', '.join(_KEY + _VALUES)}, UNIQUE ({', '.join(_KEY)}))",
     "CREATE INDEX by_question ON episodes (dataset, question_id)",
     "CREATE TABLE questions (dataset, question_id, text, gold, words, PRIMARY KEY (dataset, question_id))",
+    "CREATE TABLE results (name PRIMARY KEY, state, record)",
     "CREATE TABLE known_datasets (dataset PRIMARY KEY, gold)",
     "INSERT INTO state VALUES (0, '')",
     f"PRAGMA user_version = {_VERSION}",
@@ -131,6 +132,16 @@ class RunIndex:
         """Read one whole episode from the file; None for an unknown number."""
         found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))
         return read_episode_at(self.path.parent, found[0]["offset"]) if found else None
+
+    def stored_result(self, name: str, state: str) -> str | None:
+        """Return what was computed under that name for a state of the run, if it was."""
+        found = self.rows("SELECT record FROM results WHERE name = ? AND state = ?", (name, state))
+        return str(found[0]["record"]) if found else None
+
+    def store_result(self, name: str, state: str, record: str) -> None:
+        """Store a result, and forget those of earlier states."""
+        with self._lock, self._write_transaction() as db:
+            db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
         """Return whether the index holds the question texts of the dataset with this hash."""

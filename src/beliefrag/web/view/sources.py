@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -33,7 +33,7 @@ from beliefrag.web.view.schema import (
     view_record,
 )
 
-_Result = TypeVar("_Result")
+_Result = TypeVar("_Result", RunOverview, RunAnalysis)
 _Kind = Literal["run", "trace", "live", "page"]
 
 
@@ -91,7 +91,6 @@ class RunSource(EpisodeSource):
         self._datasets = RunDatasets(data, run.datasets, own)
         self._replayer = PromptReplayer(run)
         self._summarising = threading.Lock()
-        self._results: dict[str, tuple[str, Any]] = {}
         self.index.refresh()
         for name, record in run.datasets.items():
             # Without the dataset, each of its episodes says what is missing.
@@ -112,12 +111,12 @@ class RunSource(EpisodeSource):
 
     def overview(self) -> RunOverview:
         """Return the numbers of the run."""
-        return self._compute("overview", lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
+        return self._stored(RunOverview, lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
 
     def analysis(self) -> RunAnalysis:
         """Return differences, ties and confidences."""
         index = self.index
-        return self._compute("analysis", lambda: analyse_run(self.record, index.episodes(), index.answerabilities()))
+        return self._stored(RunAnalysis, lambda: analyse_run(self.record, index.episodes(), index.answerabilities()))
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds if that is on this machine."""
@@ -166,14 +165,15 @@ class RunSource(EpisodeSource):
             raise NotAvailable(f"The run has no episode {number}.")
         return episode
 
-    def _compute(self, name: str, compute: Callable[[], _Result]) -> _Result:
+    def _stored(self, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
         """Return a result, which is computed again only when the run has grown: it takes seconds on a large run."""
         with self._summarising:
             state = self.state
-            if name not in self._results or self._results[name][0] != state:
-                self._results[name] = state, compute()
-            found: _Result = self._results[name][1]
-            return found
+            if (stored := self.index.stored_result(kind.__name__, state)) is not None:
+                return kind.model_validate_json(stored)
+            result = compute()
+            self.index.store_result(kind.__name__, state, result.model_dump_json())
+            return result
 
 
 class TraceSource(EpisodeSource):
