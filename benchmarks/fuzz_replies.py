@@ -29,10 +29,10 @@ from beliefrag.engine.model_calls import _SAYS_SUFFICIENT
 from beliefrag.engine.replies import Repairs, read_answer, read_json_object, read_line
 from beliefrag.errors import BeliefRAGError
 from beliefrag.methods import adaptive_rag, crag, flare, reasoning, rl_search, self_rag, uncertainty_gate
+from beliefrag.models.cache import read_reply_json
 from beliefrag.models.failures import one_line, read_retry_after
 from beliefrag.models.openai_reply import read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message, TokenProbability
-from beliefrag.models.reply_store import _from_json
 from beliefrag.prompts import escape
 from beliefrag.types import Passage
 from beliefrag.verifiers import VERIFIERS, build_verifier, probability, slots
@@ -262,7 +262,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "verifier's draft": _of_reply(probability.read_draft),
     "body of a completion": _read_body,
     "content of a completion": _read_content,
-    "stored reply": partial(_from_json, "0" * 64),
+    "stored reply": partial(read_reply_json, "0" * 64),
     "server's message": lambda text: one_line(text, secrets=("secret",)),
     "Retry-After": lambda text: read_retry_after({"retry-after": text}),
     "escaped text": escape,

@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from beliefrag.methods import METHODS
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from beliefrag.paths import cache_dir
 from beliefrag.runs.run_files import comparable_lines, read_lines, read_summaries
 
@@ -147,7 +147,7 @@ def main() -> None:
     moments = killed(given, runs["killed"], log)
     check_whole(given, runs["killed"], log)
     with ReplyStore(given.work / "cache" / "replies.sqlite", read_only=True) as store:
-        replies = store.stats().entries
+        replies = sum(store.count().values())
     whole(given, runs["whole"], log)
     check_whole(given, runs["whole"], log)
     whole(given, runs["replayed"], log, "--replay")

@@ -28,7 +28,7 @@ from typing import Any
 from beliefrag.bench.metrics import token_f1
 from beliefrag.engine.assembly import open_model
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage

@@ -26,7 +26,7 @@ from typing import Any
 from beliefrag.bench.metrics import token_f1
 from beliefrag.engine.assembly import open_model
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel
 from beliefrag.policy import novelty, relevance
 from beliefrag.prompts import Prompts

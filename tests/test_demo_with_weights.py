@@ -17,7 +17,7 @@ def weights() -> None:
     """Pulls the weights of the default model where they are not here."""
     weights = find(DEFAULT)
     if not is_present(weights):
-        from beliefrag.models.weights.download import pull
+        from beliefrag.models.download import pull
 
         try:
             pull(weights.name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from beliefrag.models.reply_store import ImportCounts, ReplyStore, import_lines
+from beliefrag.models.cache import ImportCounts, ReplyStore, import_lines
 from beliefrag.paths import cache_dir
 from beliefrag.runs.partitions import sample
 from benchmarks.decide.episodes import EpisodeRow, read_run_rows

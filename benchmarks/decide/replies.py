@@ -17,9 +17,8 @@ from pathlib import Path
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import ReplayMiss, SettingsError
+from beliefrag.models.cache import StoredReply, export_lines, reply_key, reply_to_json, seal_row
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
-from beliefrag.models.reply_store import StoredReply, export_lines, reply_to_json, seal_row
-from beliefrag.models.with_cache import reply_key
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import Injection, RunRecord, settings_of
 from beliefrag.runs.run_files import read_summaries

@@ -11,7 +11,7 @@ from typing import Any
 
 import openai
 
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from benchmarks.harness.material import PASSAGES, write_dataset
 from benchmarks.harness.runs import METHODS, Spent, play
 from benchmarks.harness.stub import recorded, stub
@@ -72,7 +72,7 @@ def _level(url: str, data: Path, place: Path, level: int, repeats: int, waves: i
 def _ours(url: str, data: Path, place: Path, level: int, n: int, calls: int) -> Spent:
     spent = play(url, data, place, at_once=level, n=n)
     with ReplyStore(place / "cache" / "replies.sqlite") as store:
-        made = store.stats().entries
+        made = sum(store.count().values())
     if made != calls:
         raise RuntimeError(f"the run made {made} calls where the recorded one made {calls}")
     return spent

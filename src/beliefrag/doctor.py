@@ -28,17 +28,15 @@ from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
-from beliefrag.models.reply_store import ReplyStore, reply_store_path
-from beliefrag.models.server_models import use_server_model
-from beliefrag.models.weights.store import file_hash, resolve, weights_at
+from beliefrag.models.cache import ReplyStore, reply_store_path
+from beliefrag.models.providers import use_server_model
+from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
-from beliefrag.retrieval.files import find_files
+from beliefrag.retrieval.indexing import find_files
 from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
-
-__all__ = ["CheckState", "Finding", "check_everything"]
 
 _LITTLE_SPACE = 2_000_000_000
 _PATIENCE = 30.0
@@ -89,14 +87,7 @@ def check_everything(
     docs: Sequence[Path] = (),
     index: Path | None = None,
 ) -> list[Finding]:
-    """Check the installation, the cache, the settings, the model with what belongs to it, and documents.
-
-    Args:
-        given: Settings by name, over those of the files and the environment.
-        config: A settings file in place of the one in this folder.
-        docs: Documents to look for.
-        index: The folder of an index to read.
-    """
+    """Check the installation, the cache, the settings, the model with what belongs to it, documents and an index."""
     found = [_ok("python", platform.python_version()), *map(_check_package, _required_packages())]
     found += [_attempt("cache folder", _check_cache_folder), _attempt("recorded replies", _check_replies)]
     settings: Settings | None = None
@@ -161,10 +152,11 @@ def _check_replies() -> Finding:
         return _ok(name, "none yet")
     try:
         with ReplyStore(path, read_only=True) as store:
-            stats = store.stats()
+            by_model = store.count()
     except sqlite3.Error as error:
         return Finding(CheckState.PROBLEM, name, f"{path}: {error}", "Run `beliefrag ask` once: it makes a new one.")
-    return _ok(name, f"{stats.entries:,}, from {len(stats.by_model)} models, {stats.bytes / 1e6:.1f} MB")
+    size = path.stat().st_size / 1e6
+    return _ok(name, f"{sum(by_model.values()):,}, from {len(by_model)} models, {size:.1f} MB")
 
 
 def _check_model(settings: Settings) -> Iterator[Finding]:

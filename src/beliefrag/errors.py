@@ -1,37 +1,13 @@
-"""The errors that BeliefRAG raises on purpose.
-
-The command line prints the message and the remedy in one line, and a traceback only with `--debug`.
-"""
+"""The errors that BeliefRAG raises on purpose."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = [
-    "BeliefRAGError",
-    "CalibrationError",
-    "CorpusError",
-    "MissingExtra",
-    "ModelError",
-    "ReplayMiss",
-    "ReplyError",
-    "RetrievalError",
-    "SettingsError",
-    "TokensSpent",
-    "TransportError",
-    "UnreadableReply",
-    "explain_missing_extra",
-]
-
 
 class BeliefRAGError(Exception):
-    """Base of every error raised on purpose.
-
-    Args:
-        message: What was wrong, with which value, in one line.
-        remedy: What to do next, in one line; may be empty.
-    """
+    """Base of every error raised on purpose: what was wrong, with which value, and the next thing to do."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -57,12 +33,7 @@ class MissingExtra(SettingsError, ImportError):
 
 @contextmanager
 def explain_missing_extra(what: str, extra: str) -> Iterator[None]:
-    """Wrap imports of optional libraries: if one is missing, raise `MissingExtra` with the extra to install.
-
-    Args:
-        what: The part that needs them, as the subject of a sentence.
-        extra: The name of our extra.
-    """
+    """Wrap imports of optional libraries: if one is missing, raise `MissingExtra` with the extra to install."""
     try:
         yield
     except ImportError as error:
@@ -86,15 +57,7 @@ class ModelError(BeliefRAGError):
 
 
 class TransportError(ModelError):
-    """A model server did not return a usable reply.
-
-    Args:
-        message: What happened, in one line.
-        remedy: What to do next.
-        status: The HTTP status, if there was one.
-        retryable: Whether asking again may help.
-        retry_after: Seconds that the server asked to wait, if it did.
-    """
+    """A model server did not return a usable reply; `retry_after` is the seconds that it asked to wait."""
 
     def __init__(
         self,
@@ -120,10 +83,7 @@ class UnreadableReply(ReplyError):
 
 
 class TokensSpent(BeliefRAGError):
-    """A call was not started because the token budget of the episode is too small for it.
-
-    The loop then allows only an end, or the search for a query that was paid for before.
-    """
+    """The token budget is too small for a call: only an end, or a search that was paid for, is possible."""
 
 
 class ReplayMiss(ModelError):

@@ -1,4 +1,4 @@
-"""Lets one process at a time work on a file or a folder; the operating system drops the lock when its holder dies."""
+"""Lets one process at a time work on a file or a folder."""
 
 from __future__ import annotations
 
@@ -8,21 +8,10 @@ from pathlib import Path
 
 from beliefrag.errors import ModelError
 
-__all__ = ["hold_lock"]
-
-_SECONDS_BETWEEN_ATTEMPTS = 0.2
-
 
 @contextmanager
 def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Holds a lock file for the length of a `with` block.
-
-    The file stays behind, and its presence means nothing: a killed process blocks nobody.
-
-    Args:
-        path: The lock file; its folder must exist.
-        wait: Whether to wait while another process holds the lock, or to raise.
-        on_wait: Called once, before the wait for another process begins.
+    """Hold a lock file. The operating system drops the lock of a killed process; the file itself means nothing.
 
     Raises:
         ModelError: The file cannot be written, or another process holds the lock and `wait` is false.
@@ -31,7 +20,7 @@ def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | No
     from filelock import FileLock, Timeout  # noqa: PLC0415
 
     # No soft lock where a file system has no locks: such a file would block everybody after a kill.
-    lock = FileLock(path, thread_local=False, fallback_to_soft=False, poll_interval=_SECONDS_BETWEEN_ATTEMPTS)
+    lock = FileLock(path, thread_local=False, fallback_to_soft=False, poll_interval=0.2)
     try:
         try:
             lock.acquire(blocking=False)
@@ -42,13 +31,10 @@ def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | No
                 on_wait()
             lock.acquire()
     except Timeout:
-        raise ModelError(
-            f"Another process is at work on {path.stem}.", remedy="Wait until it has finished, then try again."
-        ) from None
+        raise ModelError(f"Another process uses {path.stem}.", remedy="Try again when it has finished.") from None
     except OSError as error:
-        raise ModelError(
-            f"{path} cannot be written: {error.strerror}.", remedy="Set BELIEFRAG_CACHE_DIR to a folder of your own."
-        ) from None
+        remedy = "Set BELIEFRAG_CACHE_DIR to a folder of your own."
+        raise ModelError(f"{path} cannot be written: {error.strerror}.", remedy=remedy) from None
     try:
         yield
     finally:

@@ -1,13 +1,12 @@
-"""Downloads from the Hugging Face hub, or from the mirror in `HF_ENDPOINT`, for model weights and benchmark files.
+"""Downloads from the Hugging Face hub, or from the mirror in `HF_ENDPOINT`, through `huggingface_hub`.
 
-All calls go through `huggingface_hub`. It is imported at the first download: it takes a fifth of a second. A whole file
-comes with `hf_hub_download`; weights are streamed, because that function begins a killed download again from the start.
+`hf_hub_download` starts a killed download again from the beginning, so weights are streamed with `open_stream`.
 """
 
 from __future__ import annotations
 
 import os
-import threading
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,20 +16,13 @@ from urllib.parse import urlsplit
 
 from beliefrag.errors import SettingsError, TransportError
 
-# The library is imported where it is needed.
+# The library takes a fifth of a second to import: it is imported at the first download.
 # ruff: noqa: PLC0415
 
-__all__ = ["DownloadError", "HubFile", "check_file", "download_file", "hub_host", "list_files", "open_stream"]
 
-_PUBLIC_HUB = "https://huggingface.co"
-_STALL_SECONDS = 30.0
+_CONNECT_SECONDS = 5.0
+_STALL_SECONDS = 20.0
 """Seconds without a byte after which a connection counts as broken."""
-_PARTIAL_CONTENT = 206
-_STATUS_WORDS = {
-    401: "asks for a token",
-    403: "does not allow this download",
-    404: "does not have this file (any more)",
-}
 
 
 class DownloadError(TransportError):
@@ -48,91 +40,48 @@ class HubFile:
 
 
 def hub_host() -> str:
-    """Gives the host of the hub or of its mirror, for people.
-
-    Raises:
-        SettingsError: `HF_ENDPOINT` is not a web address.
-    """
-    return urlsplit(_address()).hostname or ""
-
-
-def check_file(file: HubFile, *, seconds: float) -> None:
-    """Returns when the hub has the file and lets us download it.
-
-    Args:
-        file: The file.
-        seconds: How long the check may take in all.
-
-    Raises:
-        DownloadError: The hub does not answer in time, or does not give the file.
-        SettingsError: `HF_ENDPOINT` or `HF_TOKEN` cannot be used.
-    """
-    _prepare_import()
-    from huggingface_hub import get_hf_file_metadata
-
-    address, token, host = _file_address(file), _token(), hub_host()
-    problems: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            with _explain_errors():
-                get_hf_file_metadata(address, token=token, timeout=seconds, endpoint=_address())
-        except Exception as error:
-            problems.append(error)
-
-    # In a thread of its own: a name server that does not answer blocks for longer than any timeout of the client.
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(seconds)
-    if asking.is_alive():
-        raise DownloadError(f"{host} did not answer within {seconds:g} s.")
-    if problems:
-        raise problems[0]
+    """Return the host of the hub or of its mirror."""
+    return urlsplit(_endpoint()).hostname or ""
 
 
 @contextmanager
 def open_stream(file: HubFile, start: int) -> Iterator[tuple[bool, Iterator[bytes]]]:
-    """Opens a download from a byte on; gives whether it really starts there (or at 0), and the bytes as they come.
+    """Open a download at a byte; yield whether it starts there (or at 0), and its bytes.
 
     Raises:
-        DownloadError: The hub does not give the file, or the connection breaks; it is retryable where a new attempt
-            may help.
+        DownloadError: The hub refuses, or the connection breaks; `retryable` says whether to try again.
     """
-    _prepare_import()
-    from huggingface_hub import get_session
-    from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+    import httpx2
 
-    headers = {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
-    if token := _token():
-        # Sent to this host only: the HTTP client drops it when the hub redirects to its storage.
-        headers["Authorization"] = f"Bearer {token}"
-    with _explain_errors():
-        opened = get_session().stream("GET", _file_address(file), headers=headers, timeout=_STALL_SECONDS)
-        with opened as response:
+    with _hub_errors():
+        from huggingface_hub import get_session, hf_hub_url
+        from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+
+        headers = {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
+        if token := _token():
+            # The HTTP client drops it when the hub redirects to its storage.
+            headers["Authorization"] = f"Bearer {token}"
+        url = hf_hub_url(file.repository, file.file, repo_type=file.kind, revision=file.revision, endpoint=_endpoint())
+        timeout = httpx2.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
+        with get_session().stream("GET", url, headers=headers, timeout=timeout) as response:
             hf_raise_for_status(response)
             # As they come: larger pieces would lose the last one when a connection breaks.
-            yield response.status_code == _PARTIAL_CONTENT, response.iter_raw()
+            yield response.status_code == 206, response.iter_raw()
 
 
 def download_file(file: HubFile, folder: Path) -> Path:
-    """Downloads one file whole into a folder, under its name in the repository; gives its path.
+    """Download a whole file into a folder, under its name in the repository."""
+    with _hub_errors():
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.utils import silent_tqdm  # type: ignore[attr-defined]
 
-    Raises:
-        DownloadError: The hub does not give the file.
-    """
-    # `hf_hub_download` takes 24 seconds to report that there is no network.
-    check_file(file, seconds=_STALL_SECONDS)
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import silent_tqdm  # type: ignore[attr-defined]
-
-    with _explain_errors():
         found = hf_hub_download(
             file.repository,
             file.file,
             repo_type=file.kind,
             revision=file.revision,
             local_dir=folder,
-            endpoint=_address(),
+            endpoint=_endpoint(),
             token=_token(),
             tqdm_class=silent_tqdm,
         )
@@ -140,30 +89,22 @@ def download_file(file: HubFile, folder: Path) -> Path:
 
 
 def list_files(repository: str, revision: str, kind: Literal["model", "dataset"]) -> list[str]:
-    """Gives the names of all files of a repository.
+    """List the files of a repository."""
+    with _hub_errors():
+        from huggingface_hub import HfApi
 
-    Raises:
-        DownloadError: The hub does not give the list.
-    """
-    _prepare_import()
-    from huggingface_hub import HfApi
-
-    with _explain_errors():
-        return HfApi(endpoint=_address(), token=_token()).list_repo_files(repository, revision=revision, repo_type=kind)
-
-
-def _prepare_import() -> None:
-    # Both are read when the library is imported. It would else fetch a list of programs to name in its requests, and
-    # print its own warnings between our lines.
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
+        api = HfApi(endpoint=_endpoint(), token=_token())
+        return api.list_repo_files(repository, revision=revision, repo_type=kind)
 
 
 @contextmanager
-def _explain_errors() -> Iterator[None]:
-    """Turns the errors of the library into one line. Addresses are left out: that of a redirect has a signature."""
+def _hub_errors() -> Iterator[None]:
+    """Turn the library's errors into one line. Addresses are left out: that of a redirect has a signature."""
+    # Both are read when the library is imported: no request that lists programs, no warnings between our lines.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     import httpx2
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
     host = hub_host()
     try:
@@ -171,14 +112,12 @@ def _explain_errors() -> Iterator[None]:
     except HfHubHTTPError as error:
         status = error.response.status_code
         raise DownloadError(
-            f"{host} {_STATUS_WORDS.get(status, 'failed')} (HTTP {status}).",
+            f"{host} did not deliver the file (HTTP {status}).",
             remedy="Check HF_TOKEN." if status in (401, 403) else "",
             status=status,
             retryable=status >= 500 or status in (408, 429),
         ) from None
-    except OfflineModeIsEnabled:
-        raise DownloadError(f"{host} is not used, because HF_HUB_OFFLINE is set.", remedy="Unset it.") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
         raise DownloadError(
             f"{host} cannot be reached, or broke the connection ({type(error).__name__}).",
             remedy="Try again: a download continues where it stopped.",
@@ -186,25 +125,15 @@ def _explain_errors() -> Iterator[None]:
         ) from None
 
 
-def _file_address(file: HubFile) -> str:
-    from huggingface_hub import hf_hub_url
-
-    return hf_hub_url(file.repository, file.file, repo_type=file.kind, revision=file.revision, endpoint=_address())
-
-
-def _address() -> str:
-    address = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or _PUBLIC_HUB
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingsError("HF_ENDPOINT is not a web address.", remedy=f"Unset it, or give one like {_PUBLIC_HUB}.")
-    return address
+def _endpoint() -> str:
+    endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or "https://huggingface.co"
+    if not re.match(r"https?://[^/@]", endpoint):
+        raise SettingsError("HF_ENDPOINT is not a web address.", remedy="Unset it, or give one like https://host.")
+    return endpoint
 
 
 def _token() -> str | Literal[False]:
-    """Gives the token in `HF_TOKEN`; False tells the library to send none."""
+    """Return the token in `HF_TOKEN`; False makes the library send none."""
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):
         raise SettingsError("HF_TOKEN has characters that no token has.", remedy="Copy it again.")

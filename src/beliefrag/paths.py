@@ -7,8 +7,6 @@ from pathlib import Path
 
 from beliefrag.errors import SettingsError
 
-__all__ = ["cache_dir"]
-
 
 def cache_dir() -> Path:
     """Return the folder for everything that may be deleted without loss; it is not created here.

@@ -5,19 +5,14 @@ what the program gives to every extension of its kind:
 
     @METHODS.register("two_searches", title="Two searches", summary="Searches twice, then answers.")
     @dataclass(frozen=True, slots=True)
-    class TwoSearches:
-        name: ClassVar[str] = "two_searches"
-        depth: int = 5
-        def begin(self) -> Controller: ...
+    class TwoSearches: ...
 
     @RETRIEVERS.register("linked", title="Linked", summary="Follows names in passages.", options=LinkedOptions)
     def open_linked(options: LinkedOptions, source: RetrieverInputs) -> Retriever: ...
 
-    chosen = RETRIEVERS.choose("linked:steps=3", settings.retrievers)   # typed options win over the settings file
-    retriever = chosen.build(RetrieverInputs(...))
+    retriever = RETRIEVERS.choose("linked:steps=3", settings.retrievers).build(RetrieverInputs(...))
 
-Our own modules are named in the registry and imported when an extension is first used. Another package names its
-extensions in its `pyproject.toml`; it is imported when its name is chosen or all extensions are listed:
+A module is imported when an extension of it is first used. Other packages name theirs in `pyproject.toml`:
 
     [project.entry-points."beliefrag.methods"]
     two_searches = "my_package.two_searches"
@@ -40,12 +35,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 
-__all__ = ["Extension", "ExtensionChoice", "NoOptions", "Registry", "TypicalCost", "explain_mistake"]
-
 T = TypeVar("T")
 """What an extension is, once it is built."""
 I = TypeVar("I")  # noqa: E741 - the usual letter for inputs
-"""What the program gives to every extension of the kind when it builds one."""
 _Target = TypeVar("_Target", bound=Callable[..., Any])
 
 _log = logging.getLogger(__name__)
@@ -81,13 +73,11 @@ class Extension(Generic[T, I]):
     kind: str
     name: str
     title: str
-    """The name in tables and figures."""
     summary: str
     """What it does, in one sentence."""
     options: type[Any]
     """A frozen dataclass with a default for every field."""
     build: Callable[[Any, I], T]
-    """Builds it from its options and the inputs of its kind."""
     needs_calibration: bool = False
     """Whether it rests on a fit for the model."""
     needs_token_probabilities: bool = False
@@ -95,7 +85,7 @@ class Extension(Generic[T, I]):
     profile: str = ""
     """For a method: the profile that says how it searches and reads; empty for the settings of the run."""
     thresholds_from: str = ""
-    """Where the default thresholds come from, such as "the authors"; empty where it has no thresholds."""
+    """The source of the default thresholds, such as "the authors"."""
     cost: TypicalCost | None = None
     """What one use typically costs; None if unknown."""
 
@@ -176,13 +166,8 @@ class Registry(Generic[T, I]):
     def register(self, name: str, *, options: type[Any] | None = None, **about: Any) -> Callable[[_Target], _Target]:
         """Return a decorator that registers a frozen dataclass, or a function of options and inputs.
 
-        Args:
-            name: The name by which it is chosen: on the command line, in settings and in code.
-            options: For a function: a frozen dataclass with its options. A decorated class is its own options.
-            about: The other fields of `Extension`; `title` and `summary` are required.
-
-        Raises:
-            SettingsError: Another extension has that name, or an option has no default.
+        `options` is for a function; a decorated class is its own options. `about` is the other fields of `Extension`,
+        of which `title` and `summary` are required.
         """
 
         def add(target: _Target) -> _Target:
@@ -205,11 +190,7 @@ class Registry(Generic[T, I]):
         return add
 
     def __getitem__(self, name: str) -> Extension[T, I]:
-        """Return the extension of that name.
-
-        Raises:
-            SettingsError: There is none, two packages offer it, or the package that offers it cannot be used.
-        """
+        """Return the extension of that name, or raise a `SettingsError` that says why there is none."""
         if name not in self._extensions:
             self._load(name)
         return self._extensions[name]
@@ -240,11 +221,7 @@ class Registry(Generic[T, I]):
             return name
 
     def choose(self, text: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> ExtensionChoice[T, I]:
-        """Parse `NAME` or `NAME:key=value,key=value`.
-
-        Args:
-            text: What was typed.
-            settings: Options by name of the extension, from the settings file; typed options win.
+        """Parse `NAME` or `NAME:key=value,key=value`; `settings` has options by name of the extension.
 
         Raises:
             SettingsError: The name, an option or a value cannot be used.

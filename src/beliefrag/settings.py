@@ -31,8 +31,6 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = ["DEFAULT_MODEL", "Correction", "LoadedSettings", "Prices", "Settings", "describe_error", "load_settings"]
-
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
 _PREFIX = "BELIEFRAG_"
@@ -40,8 +38,6 @@ _OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__", "BELIEFRAG_MODELS__
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
 _MERGE_REWRITER = "merge_rewriter"
 """The field of Thresholds that no user sets: `correction.rewriter` does."""
-_LEAST_PACKED = 20
-"""Fewer words cannot hold a sentence with its title."""
 _log = logging.getLogger(__name__)
 
 
@@ -174,8 +170,8 @@ class Settings(BaseModel):
     @field_validator("pack")
     @classmethod
     def _check_pack(cls, words: int | None) -> int | None:
-        if words is not None and 0 < words < _LEAST_PACKED:
-            raise ValueError(f"give at least {_LEAST_PACKED} words, or 0 for whole passages")
+        if words is not None and 0 < words < 20:
+            raise ValueError("give at least 20 words, for a sentence with its title, or 0 for whole passages")
         return words
 
 
@@ -185,7 +181,6 @@ class LoadedSettings:
 
     settings: Settings
     sources: Mapping[str, str]
-    """By dotted name."""
 
     def rows(self) -> Iterator[tuple[str, Any, str]]:
         """Yield the name, value and source of every setting."""
@@ -196,12 +191,7 @@ class LoadedSettings:
 def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None = None) -> LoadedSettings:
     """Read the settings from every source and merge them.
 
-    Args:
-        typed: Settings from the command line or from code; None values are ignored.
-        config: A file in place of `beliefrag.toml`; it must exist.
-
-    Raises:
-        SettingsError: A file cannot be read, or a value cannot be used.
+    `typed` comes from the command line or from code; its None values are ignored. `config` replaces `beliefrag.toml`.
     """
     home = os.environ.get("XDG_CONFIG_HOME")
     user = (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from beliefrag.paths import cache_dir
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.types import Action
@@ -89,7 +89,7 @@ def test_the_replies_of_a_run_are_written_without_others_and_as_the_same_bytes_f
 
     # An episode whose reply is gone is named, and nothing is written.
     with ReplyStore(cache_dir() / "replies.sqlite") as store:
-        store.remove(keys[0])
+        store._db.execute("DELETE FROM replies WHERE key = ?", (keys[0],))
     capsys.readouterr()
     assert main(["replies", "--out", str(tmp_path / "out"), "--file", str(tmp_path / "third.gz")]) == 1
     assert "a reply is not in the cache" in capsys.readouterr().err

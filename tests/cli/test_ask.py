@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -109,26 +108,6 @@ def test_a_failed_call_is_told_on_standard_error_and_exits_with_1(beliefrag: Com
     assert ran.record["error"]["cause"] == "TransportError"
     assert ran.err.count("\n") == 1
     assert mentions(ran.err, "error", "API key", "HTTP 401")
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (("--set", "budget.rounds=0"), {"searches": 0, "calls": 0, "outcome": "abstained"}),
-        (("--set", "budget.top_k=1"), {"sources": 1}),
-        (("--set", "budget.actions=1"), {"searches": 0}),
-        (("--set", "budget.tokens=1"), {"searches": 1, "outcome": "stopped"}),
-    ],
-)
-def test_a_budget_flag_limits_the_episode(
-    beliefrag: Command, docs: Path, home: Path, flags: tuple[str, ...], expected: dict[str, Any]
-) -> None:
-    again = {"repeat": True}
-    model = write_script(home, UNSURE | again, ANSWER | again, {"purpose": "query_writer", "reply": "Archer"} | again)
-    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--json", *flags)
-    record = ran.record
-    found = {**record["usage"], "sources": len(record["sources"]), "outcome": record["outcome"]}
-    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("method", ["no_rag", "static", "iterative:rounds=1"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import Ran
-from tests.support.bench_runs import records, write_dataset, write_script
+from tests.support.bench_runs import records, write_dataset
 from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions
 
@@ -39,18 +39,6 @@ def amounts(line: str) -> tuple[int, int, int]:
     return calls, tokens_in, tokens_out
 
 
-def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefrag: Command, north: Path) -> None:
-    line = (*RUN, "--methods", "iterative", "--model", "gpt-4o-2024-08-06", "--dry-run")
-    said = ahead(beliefrag(*line, "--set", "run.judge_model=gpt-3.5-turbo-0125"))
-    calls, tokens_in, tokens_out = amounts(said["ahead"])
-    assert calls == 12
-    dollars = f"${(tokens_in * 2.5 + tokens_out * 10) / 1e6:.2f}"
-    assert mentions(said["money"], "money:", dollars, "$2.50 in", "$10.00 out")
-    assert amounts(said["judge"])[0] == 4
-    assert mentions(said["judge"], "less than $0.01", "$0.50 in", "$1.50 out")
-    assert "judge" not in ahead(beliefrag(*line, "--no-judge"))
-
-
 def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Path) -> None:
     (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000\ntokens_out = 0\n")
     line = (*RUN, "--methods", "static", "--model", "gpt-4o", "--dry-run")
@@ -63,15 +51,6 @@ def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Pa
     said = ahead(beliefrag(*line))
     assert "$2.50 in" in said["money"]
     assert mentions(said["judge"], "$7.00 in", "$8.00 out")
-
-
-def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command, north: Path) -> None:
-    line = (*RUN, "--methods", "static", "--model", write_script(north))
-    beliefrag(*line, "--n", "2")
-    said = ahead(beliefrag(*line, "--dry-run"))
-    assert "measured on this run" in said["ahead"]
-    mean = sum(r.usage.tokens_in for r in records(north / "run")) / 2
-    assert amounts(said["ahead"])[:2] == (2, round(2 * mean))
 
 
 def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:

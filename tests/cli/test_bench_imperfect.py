@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from beliefrag.runs.record import RunRecord
 from tests.cli.shell import Ran
 from tests.support.bench_runs import records, write_script
@@ -29,24 +27,6 @@ def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Pa
     assert (injection.noise, injection.counterfactual, injection.seed) == (0.4, 0.2, 5)
     injected = [episode.injected for episode in records(home / "run")]
     assert {(len(each.noise), len(each.counterfactual)) for each in injected if each} == {(2, 1)}
-
-
-@pytest.mark.parametrize(
-    ("flags", "reason"),
-    [
-        (("--set", "run.noise=1.5"), "run.noise"),
-        (("--set", "run.counterfactual=-0.1"), "run.counterfactual"),
-        (("--set", "run.noise=0.7", "--set", "run.counterfactual=0.7"), "add up to 1"),
-    ],
-)
-def test_what_is_no_share_is_refused_in_one_line(
-    beliefrag: Command, home: Path, flags: tuple[str, ...], reason: str
-) -> None:
-    write_snippets(home)
-    ran = beliefrag("bench", "run", "--data", "rgb", "--model", write_script(home), "--out", "run", *flags)
-    assert ran.code != 0
-    assert reason in ran.err
-    assert not (home / "run").exists()
 
 
 def test_neither_or_both_sources_of_questions_are_refused(beliefrag: Command, home: Path) -> None:

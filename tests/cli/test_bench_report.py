@@ -56,21 +56,6 @@ def test_a_report_has_the_numbers_of_the_episodes(beliefrag: Command, home: Path
     assert int(numbers["north", "static", "judge_tokens"]["value"]) == spent > 0
 
 
-def test_the_mean_over_datasets_weighs_them_alike(beliefrag: Command, home: Path) -> None:
-    write_dataset(home, "north", 6)
-    write_dataset(home, "south", 2)
-    numbers = tidy(played_report(beliefrag, home))
-    north, south, mean = (float(numbers[d, "static", "f1"]["value"]) for d in ("north", "south", "mean"))
-    assert north != south
-    assert mean == pytest.approx((north + south) / 2)
-
-
-def played_report(beliefrag: Command, home: Path) -> Path:
-    run = played(beliefrag, home, methods="static")
-    assert beliefrag("bench", "report", run).code == 0
-    return run
-
-
 def test_a_report_with_missing_and_failed_episodes_says_so_first(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home, "--no-judge")
     (home / "bench.jsonl").unlink()
@@ -85,12 +70,6 @@ def test_a_report_with_missing_and_failed_episodes_says_so_first(beliefrag: Comm
         assert said in (run / "report" / name).read_text().splitlines()[0]
     assert said in (run / "report" / "report.html").read_text()
     assert ("north", "rl_search", "f1") not in tidy(run)
-
-
-def without(run: Path, *marks: str) -> None:
-    """Drops the episodes of a run that have all the marks in their line."""
-    lines = (run / "episodes.jsonl").read_text().splitlines(keepends=True)
-    (run / "episodes.jsonl").write_text("".join(line for line in lines if not all(mark in line for mark in marks)))
 
 
 def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> None:
@@ -153,30 +132,6 @@ def test_what_a_failure_says_is_cut_and_stays_text(beliefrag: Command, home: Pat
         assert "x" * 200 not in text and "\x1b" not in text, name
     assert "said: &lt;b>\\| \\[2J xxx" in (run / "report" / "report.md").read_text()
     assert "<b>|" not in (run / "report" / "report.html").read_text()
-
-
-def test_recorded_states_are_neither_reported_nor_compared_as_methods(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home, methods="static")
-    before = beliefrag("bench", "report", run).out
-    model = write_script(home)
-    collect = (
-        "calibrate",
-        "collect",
-        "--data",
-        "north",
-        "--model",
-        model,
-        "--set",
-        "verifier=structured",
-        "--no-judge",
-    )
-    assert beliefrag(*collect, "--out", "states").code == 0
-    ran = beliefrag("bench", "report", "states")
-    assert ran.code == 1 and mentions(ran.err, "'beliefrag calibrate fit'", "'beliefrag tune'")
-    ran = beliefrag("bench", "compare", "states", "survey", "static")
-    assert (ran.code, "'survey'" in ran.err) == (1, True)
-    beliefrag(*collect, "--out", run)
-    assert beliefrag("bench", "report", run).out == before
 
 
 def test_a_terminal_shows_a_table_and_progress(home: Path) -> None:

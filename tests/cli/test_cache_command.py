@@ -47,13 +47,3 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     ran = beliefrag(*line, "--replay")
     assert (ran.code, "0 keys are missing" in ran.err) == (0, True)
     assert comparable_lines(home / "again") == comparable_lines(home / "run")
-
-
-def test_a_damaged_cache_is_set_aside_and_its_readable_replies_are_kept(beliefrag: Command, home: Path) -> None:
-    line = played(beliefrag, home, "--no-judge")
-    store = home.parent / "cache" / "replies.sqlite"
-    store.write_bytes(b"x" * 9_000)
-    ran = beliefrag(*line[:-2], "again", "--no-judge")
-    assert ran.code == 0
-    assert (store.parent / "replies.sqlite.damaged-1").read_bytes() == b"x" * 9_000
-    assert mentions(ran.err, "damaged", "replies.sqlite.damaged-1")

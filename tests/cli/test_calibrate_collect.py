@@ -59,23 +59,3 @@ def test_the_questions_of_some_parts_can_be_visited_alone(beliefrag: Command, ho
     ran = beliefrag(*line, "holdout")
     assert ran.code != 0
     assert mentions(ran.err, "'holdout'", "xfit, xsel or xhold")
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ((), "--questions and --docs"),
-        (("--questions", "asked.csv"), "Name them with --docs."),
-        (("--questions", "absent.csv", "--docs", "notes"), "absent.csv cannot be read"),
-        (("--data", "north", "--no-judge", "--set", "run.judge_model=m"), "--no-judge"),
-    ],
-)
-def test_what_is_missing_is_said_in_one_line(
-    beliefrag: Command, home: Path, given: tuple[str, ...], reason: str
-) -> None:
-    own(home)
-    write_dataset(home, "north", 1)
-    ran = beliefrag("calibrate", "collect", *given, "--out", "run")
-    assert ran.code != 0
-    assert reason in ran.err
-    assert not (home / "run").exists()

@@ -11,6 +11,7 @@ import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.cli import main
+from beliefrag.record import Episode
 from beliefrag.runs.run_files import read_episodes
 from tests.cli.shell import Ran
 from tests.support.messages import mentions
@@ -89,7 +90,8 @@ def test_an_answer_that_is_too_unsure_is_held_back_and_says_why(
     last = held.record["steps"][-1]
     assert (last["reason"], last["comparisons"][0]["threshold"]) == ("abstain-unsure", guarantee.threshold)
     # What comes before the end is the same.
-    assert held.record["steps"][:-1] == plain.record["steps"][:-1]
+    held_back, given = (Episode.model_validate(each.record).without_timing() for each in (held, plain))
+    assert held_back.steps[:-1] == given.steps[:-1]
     assert mentions(beliefrag(*asking(home, UNKNOWN, *TARGET)).out, *parts)
 
 
@@ -132,15 +134,3 @@ def test_a_guarantee_that_is_not_there_is_told_in_one_line(
     ran = beliefrag(*asking(home, KNOWN, *more))
     assert (ran.code, ran.out) == (code, "")
     assert re.search(words, ran.err) and ran.err.count("\n") == 1
-
-
-def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
-    assert mentions(beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err, "published", "--out")
-    there = home / "there.json"
-    there.write_text("mine")
-    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", there)
-    assert ran.code == 2 and there.read_text() == "mine"
-    before = made.read_bytes()
-    assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", home / "new" / "risk.json").code == 0
-    assert made.read_bytes() == before
-    assert len(load_artifact(str(home / "new" / "risk.json")).guarantees) == 1

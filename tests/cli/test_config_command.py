@@ -44,13 +44,6 @@ def test_json_is_one_object_by_name(beliefrag: Command, home: Path) -> None:
     assert record["base_url"] == {"value": None, "source": "default"}
 
 
-def test_a_wrong_setting_is_named_with_its_source(beliefrag: Command, home: Path) -> None:
-    (home / "beliefrag.toml").write_text("[budget]\nrounds = 'three'\n")
-    ran = beliefrag("config", "show")
-    assert (ran.code, ran.out) == (2, "")
-    assert "budget.rounds (from beliefrag.toml)" in ran.err
-
-
 @pytest.mark.parametrize("flag", [(), ("--json",)])
 def test_a_key_in_an_address_is_not_shown(
     beliefrag: Command, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...]

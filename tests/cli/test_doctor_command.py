@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.models.weights.catalogue import find
-from beliefrag.models.weights.store import path_of
+from beliefrag.models.weights import find, path_of
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, closed_port, write_docs, write_script
 from tests.support.http_server import ChatServer, completion, failure
 from tests.support.messages import mentions

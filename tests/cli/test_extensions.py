@@ -17,8 +17,6 @@ from beliefrag.retrieval import RETRIEVERS
 from beliefrag.studies import STUDIES
 from beliefrag.verifiers import VERIFIERS
 from tests.cli.shell import ANSWER, QUESTION, Ran, in_shell, write_docs, write_script
-from tests.support.bench_runs import write_dataset
-from tests.support.bench_runs import write_script as write_bench_script
 from tests.support.extension import install_extension
 
 Command = Callable[..., Ran]
@@ -107,19 +105,3 @@ def test_all_extensions_are_listed_and_a_broken_one_is_named(tmp_path: Path, ins
     assert {row[1] for row in rows} >= {"two_searches", "title_search", "quiz_cards", "echo", "searches"}
     broken = [line for line in ran.err.splitlines() if "beliefrag-example" in line]
     assert len(broken) == 1 and "trusting" in broken[0] and "ZeroDivisionError" in broken[0]
-
-
-def test_a_study_of_another_package_is_made_with_its_options(home: Path, installed: Command) -> None:
-    write_dataset(home, "north", 3)
-    model = write_bench_script(home)
-    line = ("study", "searches:method=iterative", "--data", "north", "--model", model, "--out", "studies")
-    ran = installed(*line)
-    assert ran.code == 0, ran.err
-    assert "iterative makes" in ran.out
-    record = json.loads((home / "studies" / "searches" / "numbers.json").read_text())
-    assert record["runs"]["searches"]["methods"] == ["iterative"]
-    assert (home / "studies" / "searches" / "searches.csv").read_text().startswith("method,searches,")
-    assert "(searches/index.md)" in (home / "studies" / "index.md").read_text()
-    ran = installed("study", "searches:colour=red", "--data", "north", "--out", "o")
-    assert ran.code == 2
-    assert "'colour'" in ran.err and "method: str" in ran.err

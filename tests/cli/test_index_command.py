@@ -8,7 +8,6 @@ from pathlib import Path
 
 from beliefrag.retrieval import Bm25Index
 from tests.cli.shell import Ran, on_terminal, write_docs
-from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -48,14 +47,6 @@ def test_nothing_readable_is_a_failure_and_leaves_no_index(beliefrag: Command, h
     assert "picture.png" in ran.err
     assert ran.err.count("\n") == 1
     assert not (home / "ships").exists()
-
-
-def test_a_path_and_a_place_are_needed(beliefrag: Command, home: Path) -> None:
-    without_paths = beliefrag("index", "--out", home / "ships")
-    assert without_paths.code == 2
-    assert "Name files or folders" in without_paths.err
-    assert mentions(beliefrag("index", home).err, "--out DIR", "--to ENGINE")
-    assert beliefrag("index", home).code == 2
 
 
 def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, command, without_progress, write_docs, write_script
 from tests.support.http_server import ChatServer, completion
 

@@ -20,11 +20,16 @@ DOCS = Path(__file__).parents[2] / "docs"
 STORY = "She sailed to the north and to the south with a crew of thirteen men, and came home after years."
 
 
-@pytest.mark.usefixtures("without_pictures")
 @pytest.mark.parametrize("page", ["bench", "studies", "calibration", "tuning"])
 def test_the_commands_of_a_page_work(
-    beliefrag: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch, page: str
+    beliefrag: Callable[..., Ran],
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    page: str,
 ) -> None:
+    if page == "studies":
+        request.getfixturevalue("without_pictures")
     monkeypatch.setattr(fitting, "RESAMPLES", 12)
     if page == "tuning":
         (home / "runs").mkdir()

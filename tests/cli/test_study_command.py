@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies import STUDIES, belief_measures
+from beliefrag.studies import STUDIES, belief
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
-from tests.support.studied import numbers_of, write_study_data
+from tests.support.studied import numbers_of, rows_by, write_study_data
 
 Command = Callable[..., Ran]
 RECORDED = ("thresholds", "belief", "frontier")
@@ -22,7 +22,7 @@ RECORDED = ("thresholds", "belief", "frontier")
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     # The interval of the joint AUC takes most of the time, and no test here is about it.
-    monkeypatch.setattr(belief_measures, "RESAMPLES", 20)
+    monkeypatch.setattr(belief, "RESAMPLES", 20)
 
 
 def line_of(home: Path, name: str, *more: str, out: str = "studies") -> list[str]:
@@ -92,11 +92,10 @@ def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line:
 
 def _as_planted(studies: Path) -> None:
     """The scripted model's answers come out as they were planted."""
-    thresholds = numbers_of(studies / "thresholds")["numbers"]
-    shares = {(g["dataset"], g["gate"]): g["holds"]["value"] for g in thresholds["gates"]}
-    assert shares["all", "answer"] == 0.5, "it is sure of every other question"
-    belief = numbers_of(studies / "belief")["numbers"]
+    gates = rows_by(numbers_of(studies / "thresholds")["tables"]["gates"], "dataset", "gate")
+    assert gates["all", "answer"]["holds"]["value"] == 0.5, "it is sure of every other question"
+    auc = rows_by(numbers_of(studies / "belief")["tables"]["auc"], "signal")
     # Sure and right 8, sure and wrong 4, unsure and right 6, unsure and wrong 6, in each dataset: with the ties,
     # (8 x 6 + half of 8 x 4 + half of 6 x 6) of 14 x 10 pairs.
-    assert belief["auc"]["sufficiency"]["value"] == pytest.approx((48 + 16 + 18) / 140, abs=0.02)
-    assert "answerability" not in belief["auc"], "a survey has none"
+    assert auc["sufficiency"]["AUC"]["value"] == pytest.approx((48 + 16 + 18) / 140, abs=0.02)
+    assert "answerability" not in auc, "a survey has none"

@@ -91,7 +91,7 @@ def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Com
         (("docs",), "docs holds no run"),
         (("docs/fram.md",), "docs/fram.md .*trace.*ask --trace"),
         (("trace.jsonl", "--episode", "3"), "--export"),
-        (("trace.jsonl", "--export", "x.html", "--episode", "3"), "no episode 3"),
+        (("trace.jsonl", "--export", "x.html", "--episode", "3"), "episode 3"),
         (("trace.jsonl", "docs"), "'docs'"),
     ],
 )

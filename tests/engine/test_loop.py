@@ -88,7 +88,7 @@ async def test_a_reply_that_was_cut_off_is_asked_for_again_and_then_a_failure(tm
 
 async def test_sufficient_with_a_word_after_it_is_no_query(tmp_path: Path) -> None:
     from beliefrag.engine.model_calls import CallRecorder
-    from beliefrag.models.cost import Meter
+    from beliefrag.models.compose import Meter
 
     model = script(tmp_path, {"purpose": "query_writer", "reply": "SUFFICIENT - nothing is missing"})
     quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)

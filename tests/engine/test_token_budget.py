@@ -14,7 +14,7 @@ from beliefrag.errors import TokensSpent
 from beliefrag.methods.crag import Crag
 from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.self_rag import SelfRag
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message
 from beliefrag.policy import Thresholds
 from beliefrag.prompts import Prompts

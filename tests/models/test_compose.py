@@ -1,19 +1,28 @@
+"""The layers around a model: their order, the retries and the limit."""
+
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
+import time
+from collections import deque
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from beliefrag.errors import SettingsError, TransportError
-from beliefrag.models.compose import compose
-from beliefrag.models.cost import Meter
+from beliefrag.errors import ReplyError, SettingsError, TransportError
+from beliefrag.models.compose import LimitedModel, Meter, RetryingModel, RetryPolicy, compose
+from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_compatible import OpenAICompatible
-from beliefrag.models.protocol import ChatModel
-from beliefrag.models.with_limit import LimitedModel
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
-from tests.support.chat import Gated, ask
-from tests.support.http_server import ChatServer, Response, completion, failure
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.models.scripted import Scripted
+from tests.support.chat import Gated, ask, script
+from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 FAST = RetryPolicy(attempts=3, wait_initial=0, wait_max=0, wait_jitter=0)
 
@@ -32,17 +41,6 @@ async def test_an_episode_pays_for_waste_once_made_and_a_replayed_one_the_same(
     assert (first.usage.cached_calls, second.usage.cached_calls) == (0, 1)
     for field in ("calls", "tokens_in", "tokens_out", "seconds", "retries", "wasted_tokens"):
         assert getattr(first.usage, field) == getattr(second.usage, field)
-
-
-async def test_a_replay_needs_neither_server_nor_key(chat_server: ChatServer, tmp_path: Path) -> None:
-    file = tmp_path / "replies.sqlite"
-    live = compose(OpenAICompatible("m", chat_server.url, "sk-key"), cache=file)
-    await live.chat(ask())
-    await live.aclose()
-    chat_server.stop()
-    replay = compose(OpenAICompatible("m", chat_server.url), cache=file, replay=True)
-    assert (await replay.chat(ask())).text == "Paris"
-    await replay.aclose()
 
 
 async def test_who_waits_to_ask_again_holds_no_permit(chat_server: ChatServer) -> None:
@@ -73,12 +71,12 @@ async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatS
     assert isinstance(model, RetryingModel)
     limited = model._model
     assert isinstance(limited, LimitedModel)
-    while limited.permits.limit < 8:
+    while limited.limit < 8:
         await asyncio.gather(*(model.chat(ask(str(n))) for n in range(20)))
     chat_server.play(failure(429), failure(429), completion("ok"))
     assert (await model.chat(ask())).retries == 2
     await model.aclose()
-    assert limited.permits.limit == 2
+    assert limited.limit == 2
 
 
 @pytest.mark.parametrize(
@@ -99,3 +97,305 @@ async def test_a_server_that_stays_broken_is_one_clear_error(
 def test_a_replay_without_a_cache_makes_no_sense() -> None:
     with pytest.raises(SettingsError, match="needs a cache"):
         compose(Gated(), cache=None, replay=True)
+
+
+AT_ONCE = RetryPolicy(attempts=4, wait_initial=0, wait_max=0, wait_jitter=0)
+PROMPT_TOKENS = 12
+
+
+def line(reply: str | None = None, status: int | None = None, **error: Any) -> dict[str, Any]:
+    if status is None:
+        return {"purpose": "answer", "reply": reply}
+    return {"purpose": "answer", "error": {"status": status, **error}}
+
+
+def retrying(folder: Path, *lines: dict[str, Any], policy: RetryPolicy = AT_ONCE) -> RetryingModel:
+    return RetryingModel(Scripted(script(folder, *lines)), policy)
+
+
+async def test_a_busy_server_is_asked_again_and_the_reply_says_how_often(tmp_path: Path) -> None:
+    model = retrying(tmp_path, line(status=429), line(status=503), line("Paris"))
+    reply = await model.chat(ask("Where?"))
+    assert (reply.text, reply.retries, reply.wasted_tokens) == ("Paris", 2, 0)
+    assert (reply.tokens_in, reply.tokens_out) == (PROMPT_TOKENS, 1)
+
+
+async def test_an_empty_generation_is_asked_again_once_and_its_tokens_are_wasted(tmp_path: Path) -> None:
+    reply = await retrying(tmp_path, line(""), line("Paris")).chat(ask("Where?"))
+    assert (reply.text, reply.retries, reply.wasted_tokens) == ("Paris", 1, PROMPT_TOKENS)
+    assert (reply.tokens_in, reply.tokens_out) == (PROMPT_TOKENS, 1)
+
+
+async def test_a_second_empty_generation_is_an_error_with_all_that_was_wasted(tmp_path: Path) -> None:
+    model = retrying(tmp_path, line(""), line(status=500), line(""), line("too late"))
+    with pytest.raises(EmptyReplyError) as caught:
+        await model.chat(ask("Where?"))
+    assert (caught.value.retries, caught.value.wasted_tokens) == (2, 2 * PROMPT_TOKENS)
+
+
+async def test_a_provider_that_returns_an_empty_text_is_treated_the_same() -> None:
+    class Mute:
+        identity = "mute"
+        asked = 0
+
+        async def chat(self, request: ChatRequest) -> ChatReply:
+            self.asked += 1
+            return ChatReply(" \n", tokens_in=5, tokens_out=1, seconds=0.0)
+
+        async def aclose(self) -> None: ...
+
+    mute = Mute()
+    with pytest.raises(EmptyReplyError) as caught:
+        await RetryingModel(mute, AT_ONCE).chat(ask())
+    assert (mute.asked, caught.value.wasted_tokens) == (2, 12)
+
+
+async def test_after_the_last_attempt_the_error_says_how_often_it_was_asked(tmp_path: Path) -> None:
+    model = retrying(tmp_path, *[line(status=500)] * 4, line("too late"))
+    with pytest.raises(TransportError, match=r"HTTP 500\) \(called 4 times\)") as caught:
+        await model.chat(ask())
+    assert caught.value.status == 500
+
+
+async def test_the_wait_that_the_server_asks_for_is_kept(tmp_path: Path) -> None:
+    model = retrying(tmp_path, line(status=429, retry_after=0.2), line("Paris"))
+    started = time.monotonic()
+    assert (await model.chat(ask())).retries == 1
+    assert 0.2 <= time.monotonic() - started < 2
+
+
+async def test_patience_does_not_run_while_a_call_waits_for_its_first_turn() -> None:
+    gated = Gated()
+    gated.failing = TransportError("busy", retryable=True)
+    call = asyncio.create_task(
+        RetryingModel(gated, RetryPolicy(2, seconds=0.05, wait_initial=0, wait_jitter=0)).chat(ask())
+    )
+    await asyncio.sleep(0.1)
+    gated.gate.set()
+    with pytest.raises(TransportError):
+        await call
+    assert gated.asked == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        failure(429, "Slow down", retry_after="0.01"),
+        failure(500, "oops"),
+        Response(close=True),
+        completion(cut=10),
+        completion(""),
+        Response(b'{"choices": [{"mess'),
+    ],
+)
+async def test_one_fault_of_a_real_server_is_got_over(chat_server: ChatServer, first: Response) -> None:
+    chat_server.play(first, completion("Paris"))
+    model = RetryingModel(OpenAICompatible("m", chat_server.url), AT_ONCE)
+    reply = await model.chat(ask())
+    await model.aclose()
+    assert (reply.text, reply.retries, len(chat_server.requests)) == ("Paris", 1, 2)
+    assert (reply.tokens_in, reply.tokens_out) == (11, 3)
+
+
+async def test_nothing_is_printed_to_a_terminal_without_logging_set_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = logging.getLogger()
+    handlers, root.handlers = root.handlers, []
+    try:
+        await retrying(tmp_path, line(status=500), line("Paris")).chat(ask())
+    finally:
+        root.handlers = handlers
+    assert capsys.readouterr() == ("", "")
+
+
+GOOD = None
+BUSY = TransportError("busy", status=429, retryable=True)
+FAILED = TransportError("failed", status=503, retryable=True)
+UNKNOWN = ReplyError("refused")
+
+
+def limited(cap: int = 16) -> LimitedModel:
+    return LimitedModel(Gated(), cap=cap)
+
+
+async def window(permits: LimitedModel, *outcomes: Exception | None) -> int:
+    """Use as many permits at a time as there are outcomes, and return the new limit."""
+    held = [await permits.acquire() for _ in outcomes]
+    for number, outcome in zip(held, outcomes, strict=True):
+        permits.release(number, outcome)
+    return permits.limit
+
+
+async def grown(to: int, cap: int = 16) -> LimitedModel:
+    permits = limited(cap)
+    while permits.limit < to:
+        await window(permits, *[GOOD] * permits.limit)
+    return permits
+
+
+async def crowded(permits: LimitedModel, windows: int) -> list[int]:
+    """The limit after each window of good replies, where more calls are waiting than can ever be made."""
+    waiting = deque(asyncio.create_task(permits.acquire()) for _ in range(permits._cap * windows))
+    await asyncio.sleep(0)
+    limits = []
+    for _ in range(windows):
+        for _ in range(permits._held):
+            permits.release(await waiting.popleft(), GOOD)
+        await asyncio.sleep(0)
+        limits.append(permits.limit)
+    for task in waiting:
+        task.cancel()
+    return limits
+
+
+async def test_good_replies_double_the_limit_until_the_server_first_objects() -> None:
+    assert await crowded(limited(32), 6) == [2, 4, 8, 16, 32, 32]
+
+
+@pytest.mark.parametrize("objection", [BUSY, FAILED])
+async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_the_cap(objection: Exception) -> None:
+    permits = limited(6)
+    permits.release(await permits.acquire(), objection)
+    limits = await crowded(permits, 12)
+    assert limits == sorted(limits)
+    assert all(later - sooner <= 1 for sooner, later in pairwise(limits))
+    assert limits[-1] == 6
+
+
+async def test_many_429s_of_the_same_window_halve_it_once() -> None:
+    permits = await grown(to=8)
+    assert await window(permits, *[BUSY] * 8) == 4
+
+
+async def test_permits_are_given_in_the_order_of_asking() -> None:
+    permits = limited(1)
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        held = await permits.acquire()
+        order.append(number)
+        await asyncio.sleep(0)
+        permits.release(held, GOOD)
+
+    await asyncio.gather(*(one(number) for number in range(20)))
+    assert order == list(range(20))
+
+
+class Watched(LimitedModel):
+    """Checks every permit that is given or taken back."""
+
+    @property
+    def _held(self) -> int:
+        return self.count
+
+    @_held.setter
+    def _held(self, count: int) -> None:
+        given = count > getattr(self, "count", 0)
+        assert count >= 0
+        assert not given or count <= self.limit
+        self.count = count
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 7),
+    st.lists(st.tuples(st.sampled_from([GOOD, BUSY, FAILED, UNKNOWN]), st.booleans()), min_size=1, max_size=60),
+    st.integers(0, 2**32 - 1),
+)
+def test_whatever_happens_the_limit_holds_and_no_permit_is_lost(
+    cap: int, calls: list[tuple[Exception | None, bool]], seed: int
+) -> None:
+    dice = random.Random(seed)
+    inside = 0
+
+    async def call(permits: LimitedModel, outcome: BaseException | None) -> None:
+        nonlocal inside
+        number = await permits.acquire()
+        inside += 1
+        try:
+            assert inside <= permits._held
+            assert 1 <= permits.limit <= cap
+            for _ in range(dice.randrange(4)):
+                await asyncio.sleep(0)
+        except asyncio.CancelledError as error:
+            outcome = error
+            raise
+        finally:
+            inside -= 1
+            permits.release(number, outcome)
+
+    async def run() -> None:
+        permits = Watched(Gated(), cap=cap)
+        tasks = []
+        for outcome, doomed in calls:
+            tasks.append(asyncio.create_task(call(permits, outcome)))
+            for _ in range(dice.randrange(3)):
+                await asyncio.sleep(0)
+            if doomed:
+                dice.choice(tasks).cancel()
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
+        assert all(o is None or isinstance(o, asyncio.CancelledError) for o in outcomes), outcomes
+        assert (permits._held, inside) == (0, 0)
+        for _ in range(permits.limit):
+            await asyncio.wait_for(permits.acquire(), 1)
+        assert permits._held == permits.limit >= 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("error", "limit", "holds"),
+    [
+        (BUSY, 4, False),
+        (FAILED, 8, True),
+        (TransportError("timed out", retryable=True), 8, True),
+        (TransportError("bad key", status=401), 8, False),
+        (UNKNOWN, 8, False),
+    ],
+)
+async def test_each_failure_is_counted_as_what_it_is(error: Exception, limit: int, holds: bool) -> None:
+    permits = await grown(to=8)
+    gated = permits._model
+    assert isinstance(gated, Gated)
+    gated.failing = error
+    gated.gate.set()
+    with pytest.raises(type(error)):
+        await permits.chat(ask())
+    assert permits.limit == limit
+    assert bool(permits._good_before_growth) is holds
+    assert permits._held == 0
+
+
+async def test_calls_beyond_the_limit_wait_and_cancelled_ones_leave_no_trace() -> None:
+    gated = Gated()
+    layer = LimitedModel(gated, cap=2)
+    layer._size = 2.0
+    calls = [asyncio.create_task(layer.chat(ask(str(n)))) for n in range(6)]
+    await asyncio.sleep(0.01)
+    assert (gated.inside, layer._held) == (2, 2)
+    calls[0].cancel()
+    calls[3].cancel()
+    await asyncio.sleep(0.01)
+    assert gated.inside == 2
+    gated.gate.set()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(outcome, ChatReply) for outcome in outcomes] == [False, True, True, False, True, True]
+    assert (gated.most_inside, layer._held) == (2, 0)
+
+
+async def test_a_server_that_takes_three_at_a_time_is_found_out_and_all_calls_get_through(
+    chat_server: ChatServer,
+) -> None:
+    def answer(request: Request) -> Response:
+        busy = chat_server.open > 3
+        return failure(429, "too many at once", retry_after="0.01") if busy else completion("ok", delay=0.01)
+
+    chat_server.play(answer)
+    limited = LimitedModel(OpenAICompatible("m", chat_server.url), cap=64)
+    model = RetryingModel(limited, RetryPolicy(attempts=50, wait_initial=0, wait_max=0.05, wait_jitter=0.01))
+    replies: list[Any] = await asyncio.gather(*(model.chat(ask(str(n))) for n in range(80)))
+    await model.aclose()
+    assert [reply.text for reply in replies] == ["ok"] * 80
+    assert 80 < len(chat_server.requests) < 160
+    assert 3 < chat_server.most_at_once < 16

@@ -17,10 +17,9 @@ import pytest
 from beliefrag.errors import ModelError
 from beliefrag.hub import DownloadError
 from beliefrag.models import embedded as embedded_module
-from beliefrag.models.embedded import Embedded
-from beliefrag.models.llama_engine import GenerationStoppedError, LlamaEngine
+from beliefrag.models.download import pull
+from beliefrag.models.embedded import Embedded, LlamaEngine
 from beliefrag.models.protocol import ChatModel, ChatRequest, Message
-from beliefrag.models.weights.download import pull
 
 pytestmark = pytest.mark.weights
 
@@ -60,8 +59,8 @@ def ask(text: str, *, system: str = "You are brief.", **more: Any) -> ChatReques
 
 
 @pytest.fixture
-def generations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What became of each call that reached the engine, and how often one was loaded."""
+def engine_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What became of each call that reached an engine, and how often one was loaded."""
     happened: list[str] = []
 
     class Watched(LlamaEngine):
@@ -70,16 +69,38 @@ def generations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             super().__init__(*args, **kwargs)
 
         def generate(self, *args: Any, **kwargs: Any) -> Any:
+            pieces = 0
+            is_stopped = kwargs.pop("is_stopped")
+
+            def count() -> bool:
+                nonlocal pieces
+                pieces += 1
+                return bool(is_stopped())
+
             try:
-                generation = super().generate(*args, **kwargs)
-            except GenerationStoppedError as error:
-                happened.append("stopped early" if error.args[0] < kwargs["max_tokens"] / 2 else "stopped at its end")
+                reply = super().generate(*args, **kwargs, is_stopped=count)
+            except ModelError:
+                happened.append("stopped early" if pieces < kwargs["max_tokens"] / 2 else "stopped at its end")
                 raise
             happened.append("generated")
-            return generation
+            return reply
 
     monkeypatch.setattr(embedded_module, "LlamaEngine", Watched)
     return happened
+
+
+@pytest.fixture
+def read_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tokens of each prompt were computed, and not in memory."""
+    counts: list[int] = []
+
+    def join(chunks: Any, *args: Any) -> Any:
+        counts.append(chunks[-1]["timings"]["prompt_n"])
+        return join_chunks(chunks, *args)
+
+    join_chunks = embedded_module._join_chunks
+    monkeypatch.setattr(embedded_module, "_join_chunks", join)
+    return counts
 
 
 async def test_a_reply_has_text_and_the_tokens_it_cost(model: Embedded) -> None:
@@ -100,21 +121,7 @@ async def test_the_reply_follows_the_schema(model: Embedded) -> None:
     assert all(1 <= number <= 5 for number in value["ids"])
     assert len(value["ids"]) <= 3
     assert value["verdict"] in ("good", "bad")
-    assert reply.text == json.dumps(value), "compact, so that no tokens go into white space"
-
-
-async def test_keywords_that_the_grammar_does_not_know_leave_the_rest_in_force(model: Embedded) -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "ids": {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "maxItems": 2},
-            "day": {"type": "string", "format": "whatever", "maxLength": 6},
-        },
-        "required": ["ids", "day"],
-        "additionalProperties": False,
-    }
-    reply = await model.chat(ask("Tell me a story.", schema=schema, max_tokens=60))
-    assert len(json.loads(reply.text)["day"]) <= 6
+    assert reply.text == json.dumps(value), "compact so that no tokens go into white space"
 
 
 async def test_a_schema_that_cannot_be_enforced_is_an_error_and_not_free_text(model: Embedded) -> None:
@@ -134,12 +141,6 @@ async def test_probabilities_come_for_every_token_of_the_text(model: Embedded, s
         assert [logprob for _, logprob in token.top] == sorted((p for _, p in token.top), reverse=True)
 
 
-async def test_the_most_likely_token_is_the_one_that_is_taken(model: Embedded) -> None:
-    reply = await model.chat(ask("Count: one two three", top_logprobs=2))
-    assert reply.tokens
-    assert all((token.token, token.logprob) == token.top[0] for token in reply.tokens)
-
-
 async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) -> None:
     whole = await model.chat(ask("Count: one two three four five six", max_tokens=24, top_logprobs=1))
     stop = whole.text[6:12]
@@ -155,34 +156,15 @@ async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) 
     assert len(spelt) - len(stopped.tokens[-1].token) < len(stopped.text)
 
 
-async def test_a_text_that_only_begins_like_a_stop_text_stays_in_the_reply(model: Embedded) -> None:
-    whole = await model.chat(ask("Count: one two three four five six", max_tokens=24))
-    pieces = [whole.text[start : start + 3] for start in range(3, len(whole.text) - 6)]
-    # llama.cpp holds back an end that may become a stop text, so the reply must not end in the beginning of this one.
-    piece = next(p for p in pieces if not whole.text.endswith((p, p[:2], p[:1])))
-    begins_like = piece + "</nothing of the kind>"
-    reply = await model.chat(ask("Count: one two three four five six", max_tokens=24, stop=(begins_like,)))
-    assert reply.text == whole.text
-
-
-async def test_the_beginning_of_a_prompt_is_not_read_twice(model: Embedded) -> None:
-    before = model.statistics
-    first = await model.chat(ask(PASSAGES + "Where does it rise?"))
-    middle = model.statistics
-    await model.chat(ask(PASSAGES + "What does it join?"))
-    after = model.statistics
-    assert middle.tokens_read - before.tokens_read > first.tokens_in / 2
-    assert after.tokens_read - middle.tokens_read < first.tokens_in / 10
-    assert after.tokens_reused - middle.tokens_reused > 0.9 * first.tokens_in
-
-
-async def test_a_prompt_is_still_in_memory_after_another_one(model: Embedded) -> None:
+async def test_the_beginning_of_a_prompt_is_not_read_twice(model: Embedded, read_counts: list[int]) -> None:
     one, other = PASSAGES, PASSAGES.replace("river", "stream").replace("Alps", "hills")
-    await model.chat(ask(one + "Where?", system="You answer."))
+    first = await model.chat(ask(one + "Where does it rise?", system="You answer."))
+    await model.chat(ask(one + "What does it join?", system="You answer."))
     await model.chat(ask(other + "Where?", system="You verify."))
-    before = model.statistics
-    again = await model.chat(ask(one + "Which way?", system="You answer."))
-    assert model.statistics.tokens_reused - before.tokens_reused > 0.9 * again.tokens_in
+    await model.chat(ask(one + "Which way?", system="You answer."))
+    new, joined, _, after_another = read_counts
+    assert new > first.tokens_in / 2
+    assert max(joined, after_another) < first.tokens_in / 10
 
 
 async def test_a_prompt_that_does_not_fit_says_how_long_it_is_and_what_to_set(model: Embedded) -> None:
@@ -204,7 +186,7 @@ async def test_a_reply_that_the_context_has_no_room_for_is_an_error_and_not_a_cu
 
 
 async def test_the_context_is_never_longer_than_the_model_was_trained_on(smollm2: Path) -> None:
-    model = Embedded(smollm2, context=1_000_000_000)
+    model = Embedded(smollm2, context=40_000)
     try:
         with pytest.raises(ModelError, match="context of 8192 tokens") as caught:
             await model.chat(ask("word " * 9000))
@@ -219,38 +201,7 @@ async def test_marks_of_the_chat_template_in_a_message_are_only_text(model: Embe
     assert marked.tokens_in - plain.tokens_in >= 4, "as a mark it would be a single token"
 
 
-async def test_text_that_is_not_unicode_is_a_model_error(model: Embedded) -> None:
-    with pytest.raises(ModelError, match="not valid Unicode"):
-        await model.chat(ask("\ud800"))
-
-
-async def test_first_calls_at_once_load_once_and_each_gets_its_own_reply(smollm2: Path, generations: list[str]) -> None:
-    model = Embedded(smollm2, context=1024)
-    questions = [f"Write the number {number} three times." for number in (7, 21, 350)]
-    try:
-        together = await asyncio.gather(*(model.chat(ask(question)) for question in questions))
-        assert generations == ["loaded", "generated", "generated", "generated"]
-        alone = [await model.chat(ask(question)) for question in questions]
-    finally:
-        await model.aclose()
-    assert [reply.text for reply in together] == [reply.text for reply in alone]
-    assert len({reply.text for reply in together}) == 3
-
-
-async def test_a_call_cancelled_while_it_waits_is_never_run(model: Embedded) -> None:
-    calls = model.statistics.calls
-    running = asyncio.create_task(model.chat(ask("Tell me a story.", max_tokens=40)))
-    waiting = asyncio.create_task(model.chat(ask("Never asked.")))
-    last = asyncio.create_task(model.chat(ask("Say hello.")))
-    await asyncio.sleep(0.05)
-    waiting.cancel()
-    assert (await running).text
-    assert (await last).text
-    assert waiting.cancelled()
-    assert model.statistics.calls == calls + 2
-
-
-async def test_a_call_cancelled_while_it_runs_is_broken_off(smollm2: Path, generations: list[str]) -> None:
+async def test_a_call_cancelled_while_it_runs_is_broken_off(smollm2: Path, engine_calls: list[str]) -> None:
     model = Embedded(smollm2, context=2048)
     try:
         await model.chat(ask("Say hello."))
@@ -262,10 +213,10 @@ async def test_a_call_cancelled_while_it_runs_is_broken_off(smollm2: Path, gener
         assert (await model.chat(ask("Say hello again."))).text
     finally:
         await model.aclose()
-    assert generations == ["loaded", "generated", "stopped early", "generated"]
+    assert engine_calls == ["loaded", "generated", "stopped early", "generated"]
 
 
-async def test_closing_breaks_off_what_runs_and_frees_the_model(smollm2: Path, generations: list[str]) -> None:
+async def test_closing_breaks_off_what_runs_and_frees_the_model(smollm2: Path, engine_calls: list[str]) -> None:
     model = Embedded(smollm2, context=2048)
     await model.chat(ask("Say hello."))
     engine = weakref.ref(model._engine)
@@ -281,7 +232,7 @@ async def test_closing_breaks_off_what_runs_and_frees_the_model(smollm2: Path, g
     calls.clear()
     del call
     assert engine() is None
-    assert generations == ["loaded", "generated", "stopped early"]
+    assert engine_calls == ["loaded", "generated", "stopped early"]
 
 
 async def test_the_same_prompt_gives_the_same_probabilities_when_nothing_is_reused(smollm2: Path) -> None:
@@ -291,21 +242,8 @@ async def test_the_same_prompt_gives_the_same_probabilities_when_nothing_is_reus
         first, _, again = [await model.chat(ask(text, top_logprobs=3)) for text in texts]
     finally:
         await model.aclose()
-    assert model.statistics.tokens_reused == 0
     assert first.text == again.text
     assert first.tokens == again.tokens
-
-
-async def test_the_same_prompt_gives_the_same_text_when_its_beginning_is_reused(model: Embedded) -> None:
-    first, again = [await model.chat(ask(PASSAGES + "Where does it rise?", top_logprobs=1)) for _ in range(2)]
-    assert first.text == again.text
-    assert first.tokens is not None
-    assert again.tokens is not None
-    assert [t.logprob for t in first.tokens] == pytest.approx([t.logprob for t in again.tokens], abs=0.2)
-
-
-def test_one_model_serves_several_event_loops(model: Embedded) -> None:
-    assert asyncio.run(model.chat(ask("Say hello."))).text == asyncio.run(model.chat(ask("Say hello."))).text
 
 
 def test_known_weights_keep_their_identity_under_another_name(smollm2: Path, tmp_path: Path) -> None:

@@ -35,10 +35,6 @@ def test_only_thinking_before_the_answer_is_taken_away(content: str, text: str) 
     assert read(content).text == text
 
 
-def test_a_reply_that_was_cut_off_is_kept() -> None:
-    assert read("Paris is the", finish="length").text == "Paris is the"
-
-
 def test_thinking_that_comes_apart_is_not_part_of_the_text_but_of_the_cost() -> None:
     reply = read("Paris", message={"reasoning_content": "France has a capital"}, usage=None)
     assert (reply.text, reply.counted_by) == ("Paris", LOCAL_COUNT)
@@ -86,10 +82,6 @@ def test_tokens_that_are_parts_of_a_character_are_put_together_by_their_bytes() 
     assert reply.tokens is not None
     assert [token.token for token in reply.tokens] == ["\\xc3", "\\xa9"]
     assert read("é", logprobs=logprobs("é", bytes=[999]), top_logprobs=2).tokens is None
-
-
-def test_probabilities_that_were_not_asked_for_are_not_given() -> None:
-    assert read("yes", logprobs=logprobs("yes")).tokens is None
 
 
 def test_a_probability_that_is_not_a_number_becomes_the_least_there_is() -> None:

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beliefrag.errors import SettingsError
+from beliefrag.models.cache import ReplyStore
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.models.reply_store import ReplyStore
 
 REPLY = ChatReply(
     "Zürich\u2028\n",
@@ -33,7 +33,7 @@ REPLY = ChatReply(
 CHILD = """
 import sys
 from beliefrag.models.protocol import ChatReply
-from beliefrag.models.reply_store import ReplyStore
+from beliefrag.models.cache import ReplyStore
 
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with ReplyStore(path) as store:
@@ -101,22 +101,15 @@ def test_replies_can_be_read_while_another_process_writes(path: Path) -> None:
         writer.close()
 
 
-def test_what_is_there_can_be_counted_listed_and_deleted(path: Path) -> None:
+def test_what_is_there_can_be_counted_and_listed(path: Path) -> None:
     with ReplyStore(path) as store:
         for n in range(60):
             store.put(f"{n:03}", "big" if n % 3 else "small", ChatReply("x" * 20_000, 1, 1, 0.0))
-        stats = store.stats()
-        assert (stats.entries, dict(stats.by_model)) == (60, {"big": 40, "small": 20})
-        assert stats.bytes > 1_200_000
+        assert store.count() == {"big": 40, "small": 20}
         entries = list(store)
         assert [entry.key for entry in entries] == [f"{n:03}" for n in range(60)]
         assert abs(entries[0].created - time.time()) < 60
         assert (entries[1].model, entries[1].reply.text) == ("big", "x" * 20_000)
-        assert store.delete_older_than(entries[50].created) == 50
-        assert store.delete_older_than(entries[50].created) == 0
-        assert [entry.key for entry in store] == [f"{n:03}" for n in range(50, 60)]
-    with ReplyStore(path) as store:
-        assert store.stats().bytes < 400_000
 
 
 def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -125,7 +118,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
         db.execute("CREATE TABLE history (url TEXT)")
     db.close()
     before = path.read_bytes()
-    with pytest.raises(SettingsError, match="another database"):
+    with pytest.raises(SettingsError, match="is not ours"):
         ReplyStore(path)
     assert path.read_bytes() == before
 
@@ -135,15 +128,8 @@ def test_a_cache_of_another_version_is_refused_with_both_versions(path: Path) ->
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 7")
     db.close()
-    with pytest.raises(SettingsError, match=r"version 7,.* version 2"):
+    with pytest.raises(SettingsError, match=r"version 7, not 2"):
         ReplyStore(path)
-
-
-def test_an_entry_that_is_no_reply_is_an_error(path: Path) -> None:
-    with ReplyStore(path) as store:
-        store._db.execute("INSERT INTO replies VALUES ('abcdefghijklmnop', 'm', 0, '[1]', NULL)")
-        with pytest.raises(SettingsError, match=r"abcdefghijkl .*damaged"):
-            store.get("abcdefghijklmnop")
 
 
 @pytest.mark.parametrize("read_only", [True, False])
@@ -180,8 +166,7 @@ def not_root() -> Iterator[None]:
             os.seteuid(0)
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_file_in_a_folder_that_cannot_be_written_to_can_still_be_read(read_only: bool) -> None:
+def test_a_replay_reads_a_file_in_a_folder_that_cannot_be_written_to() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replies.sqlite"
         with ReplyStore(path) as store:
@@ -189,12 +174,12 @@ def test_a_file_in_a_folder_that_cannot_be_written_to_can_still_be_read(read_onl
         path.chmod(0o444)
         Path(folder).chmod(0o555)
         try:
-            with not_root(), ReplyStore(path, read_only=read_only) as store:
+            with not_root(), ReplyStore(path, read_only=True) as store:
                 assert store.get("k") == REPLY
-                with pytest.raises(sqlite3.OperationalError, match="readonly"):
-                    store.put("j", "m", REPLY)
-            with not_root(), pytest.raises(SettingsError, match="cannot be"):
-                ReplyStore(Path(folder) / "new" / "replies.sqlite")
+            for unwritable in (path, Path(folder) / "new.sqlite", Path(folder) / "new" / "replies.sqlite"):
+                with not_root(), pytest.raises(SettingsError, match="cannot be") as caught:
+                    ReplyStore(unwritable)
+                assert "BELIEFRAG_CACHE_DIR" in caught.value.remedy
         finally:
             Path(folder).chmod(0o755)
 
@@ -206,7 +191,7 @@ def test_processes_that_make_the_file_at_the_same_time_share_it(path: Path) -> N
         assert one.stdout is not None
         one.stdout.close()
     with ReplyStore(path) as store:
-        assert store.stats().entries == 60
+        assert store.count() == {"child": 60}
 
 
 def test_a_killed_process_loses_no_reply_that_it_reported_as_stored(path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from beliefrag.hub import DownloadError
-from beliefrag.models.weights.download import pull
+from beliefrag.models.download import pull
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 
 

@@ -179,6 +179,13 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
+def raw_post(path: str, body: Mapping[str, Any], *headers: str) -> bytes:
+    """The bytes of a request."""
+    content = json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
+
+
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:
     """The named events of a stream."""
     found = []

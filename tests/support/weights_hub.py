@@ -10,21 +10,18 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from beliefrag.hub import HubFile
-from beliefrag.models.weights.catalogue import Weights, WheelFile
-from beliefrag.models.weights.download_sources import HubSource
+from beliefrag.models.weights import Weights
 
 CONTENT = bytes(range(256)) * 12_000
 PATH = "/owner/model/resolve/main/model.gguf"
 WEIGHTS = Weights(
     name="tiny",
-    model="Tiny",
-    quantisation="Q4_0",
+    model="Tiny, Q4_0",
     size=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
     licence="Apache-2.0",
     purpose="tests",
     hub=HubFile("owner/model", "model.gguf"),
-    wheels=(WheelFile("tiny-weights", "1.0", "tiny/model.gguf", len(CONTENT)),),
 )
 
 
@@ -104,7 +101,3 @@ def serve(servers: list[ThreadingHTTPServer], behaviour: Behaviour) -> str:
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     servers.append(server)
     return f"http://127.0.0.1:{server.server_port}"
-
-
-def quick_hub() -> HubSource:
-    return HubSource(attempts=3, pause=0.01)

@@ -7,7 +7,7 @@ import pytest
 
 from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.errors import ModelError
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import TokenProbability
 from beliefrag.prompts import Prompts
 from beliefrag.types import Observation, Passage, Question

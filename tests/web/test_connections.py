@@ -14,24 +14,17 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from beliefrag.web.limits import ServerLimits
-from tests.support.serving import QUESTION, Served, opened, served, wait_for
+from tests.support.serving import QUESTION, Served, opened, raw_post, served, wait_for
 
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF = WHOLE[:-2] + b"X-Slow: "
 
 
-def post(path: str, body: dict[str, Any], *headers: str) -> bytes:
-    content = json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
-    return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
-
-
-ASK = post("/v1/ask", {"question": QUESTION})
+ASK = raw_post("/v1/ask", {"question": QUESTION})
 
 
 @contextlib.contextmanager
@@ -188,7 +181,7 @@ def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Pa
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         reader.connect(("127.0.0.1", port))
         with reader:
-            reader.sendall(post("/v1/ask", {"question": QUESTION}, "Accept: text/event-stream"))
+            reader.sendall(raw_post("/v1/ask", {"question": QUESTION}, "Accept: text/event-stream"))
             wait_for(lambda: server.service.admission.in_flight == 1)
             big = b": " + b"x" * 1_000_000 + b"\n\n"
             with pytest.MonkeyPatch.context() as patch:

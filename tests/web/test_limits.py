@@ -100,26 +100,6 @@ def test_places_and_queue_are_limited_and_the_rest_is_told_when_to_come_back(tmp
         assert server.ask().status_code == 200, "places are free again"
 
 
-async def test_who_stops_waiting_leaves_the_queue() -> None:
-    gate = AdmissionQueue(1, 1)
-
-    async def hold() -> None:
-        async with gate.place():
-            await asyncio.sleep(30)
-
-    first, second = asyncio.create_task(hold()), asyncio.create_task(hold())
-    await asyncio.sleep(0)
-    assert (gate.in_flight, gate.waiting) == (1, 1)
-    second.cancel()
-    await asyncio.gather(second, return_exceptions=True)
-    assert (gate.in_flight, gate.waiting) == (1, 0)
-    first.cancel()
-    await asyncio.gather(first, return_exceptions=True)
-    assert gate.in_flight == 0
-    async with gate.place():
-        assert gate.in_flight == 1
-
-
 @pytest.mark.parametrize("wrong", [{"timeout": 0}, {"queue": -1}, {"concurrency": 0}, {"request_bytes": -5}])
 def test_a_limit_that_lets_nothing_through_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):

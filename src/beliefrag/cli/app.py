@@ -135,7 +135,7 @@ def _explain_error(error: Exception) -> tuple[str, int]:
             place = f"{error.filename}: " if error.filename else ""
             return f"{place}{error.strerror or error}.", FAILED
         case _:
-            from beliefrag.registry import explain_mistake  # noqa: PLC0415 - only an internal error needs it
+            from beliefrag.registry import explain_mistake
 
             return " ".join(explain_mistake(error)), FAILED
 

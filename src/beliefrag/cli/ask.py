@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from beliefrag.engine.assembly import Assembly
     from beliefrag.settings import Settings
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 NOT_UTF8 = "it is not valid in this terminal's encoding; use UTF-8"
 Rows = list[tuple[str, tuple[str, ...]]]
 """Headings, each with one or more values."""
@@ -150,12 +148,7 @@ async def run_episode(
 ) -> Episode:
     """Answer a question. Cancelling it, or an error in the display, cancels the running model call.
 
-    Args:
-        question: What to answer.
-        assembly: The opened model, documents and method; closed at the end unless `keep_open`.
-        display: What shows the steps.
-        observers: Called with everything that the loop yields.
-        keep_open: Leave the model open for the next question.
+    Observers are called with everything that the loop yields. The model is closed at the end unless `keep_open`.
     """
     from beliefrag.engine import loop
 
@@ -275,12 +268,7 @@ def describe_calibration(assembly: Assembly) -> str:
 
 
 class LineDisplay:
-    """Write one or two plain lines for each step, without control codes: for pipes, files and logs.
-
-    Args:
-        stream: Where to write.
-        calibration: Which calibration makes the probabilities, in words.
-    """
+    """Write one or two plain lines for each step, without control codes: for pipes, files and logs."""
 
     def __init__(self, stream: TextIO, *, calibration: str) -> None:
         self._stream = stream
@@ -333,12 +321,7 @@ def describe_wait(purpose: str) -> str:
 
 
 def describe_step(step: Step, titles: Mapping[str, str]) -> list[str]:
-    """Return a line with the action and its reason, and one with what it changed.
-
-    Args:
-        step: A step that has ended.
-        titles: Title of each passage by id.
-    """
+    """Return a line with the action and its reason, and one with what it changed; `titles` is by id of the passage."""
     reason = describe_reason(step.reason, step.comparisons)
     believed = describe_belief(step.belief, step.answerability)
     parts = [f"{ACTION_WORDS[step.action]}: {reason}", *([believed] if believed else [])]

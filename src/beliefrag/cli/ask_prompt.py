@@ -24,12 +24,7 @@ Ctrl-C stops a question. The arrow keys bring earlier questions back."""
 
 
 class AskPrompt:
-    """Asks one question after another.
-
-    Args:
-        assembly: The opened model, documents and method. The model is closed at the end.
-        make_display: Makes the display of one question, or None if only the answer is wanted.
-    """
+    """Asks one question after another, and closes the model at the end."""
 
     def __init__(self, assembly: Assembly, make_display: Callable[[], ask.LineDisplay | LiveDisplay | None]) -> None:
         self._assembly = assembly
@@ -40,7 +35,7 @@ class AskPrompt:
         """Read lines until the end of the input or /quit."""
         typer.echo("Type a question; /help lists the commands.")
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401, PLC0415 - lets the arrow keys bring earlier questions back; Windows has none
+            import readline  # noqa: F401 - lets the arrow keys bring earlier questions back; Windows has none
         # One event loop for all questions: connections to a model's server belong to the loop that opened them.
         with asyncio.Runner() as runner:
             try:

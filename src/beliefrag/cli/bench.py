@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from beliefrag.record import EpisodeSummary
     from beliefrag.settings import Settings
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 _MANY_CALLS = 1_000
 """From this many model calls on, a person is asked before they are made."""
 

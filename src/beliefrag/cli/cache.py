@@ -10,8 +10,6 @@ import typer
 from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import print_table
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="Count, export and import recorded model replies.", no_args_is_help=True)
 
 _File = Annotated[Path, argument("FILE", "A file of replies in JSON Lines.")]
@@ -24,16 +22,16 @@ def stats() -> None:
     Example: beliefrag cache stats
     """
     from beliefrag.cli.model import format_size
-    from beliefrag.models.reply_store import ReplyStore, reply_store_path
+    from beliefrag.models.cache import ReplyStore, reply_store_path
 
     path = reply_store_path()
     if not path.is_file():
         typer.echo(f"The cache is empty; it will be {path}")
         return
     with ReplyStore(path, read_only=True) as store:
-        found = store.stats()
-    rows = [("file", str(path)), ("size", format_size(found.bytes)), ("replies", f"{found.entries:,}")]
-    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in found.by_model.items())])
+        by_model = store.count()
+    rows = [("file", str(path)), ("size", format_size(path.stat().st_size)), ("replies", f"{sum(by_model.values()):,}")]
+    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in by_model.items())])
 
 
 @app.command()
@@ -46,7 +44,7 @@ def export(
     Example: beliefrag cache export replies.jsonl
     """
     from beliefrag.errors import SettingsError
-    from beliefrag.models.reply_store import ReplyStore, export_lines, reply_store_path
+    from beliefrag.models.cache import ReplyStore, export_lines, reply_store_path
 
     count = 0
     with ReplyStore(reply_store_path(), read_only=True) as store:
@@ -66,7 +64,7 @@ def import_(file: _File) -> None:
 
     Example: beliefrag cache import replies.jsonl
     """
-    from beliefrag.models.reply_store import ReplyStore, import_lines, reply_store_path
+    from beliefrag.models.cache import ReplyStore, import_lines, reply_store_path
 
     with file.open("rb") as lines, ReplyStore(reply_store_path()) as store:
         found = import_lines(lines, store)

@@ -15,8 +15,6 @@ from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, opt
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(
     help="Fit and check calibrations: probabilities that mean what they say, for a model and documents.",
     no_args_is_help=True,
@@ -56,7 +54,7 @@ def auto(
     settings = given.load()
 
     def confirm(plan: AutoPlan) -> bool:
-        output.print_notice(f"estimate: {plan}")
+        output.print_notice(f"ahead, an estimate: {plan}")
         return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 
     with output.show_progress("calibrating") as show_:

@@ -13,8 +13,6 @@ from beliefrag.cli import options
 from beliefrag.cli.options import GivenSettings, argument, join_paths, with_settings
 from beliefrag.cli.output import FAILED, print_notice, print_table, safe_lines, show_status
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}

@@ -13,8 +13,6 @@ from beliefrag.cli.output import FAILED, print_facts, print_notice, print_table,
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Card
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="Import published benchmarks, and show datasets.", no_args_is_help=True)
 
 

@@ -9,8 +9,6 @@ import typer
 from beliefrag.cli.options import GivenSettings, Yes, flag, option, with_settings
 from beliefrag.cli.output import print_facts, print_table, show_status
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 @with_settings("model", "base_url", "method")
 def demo(

@@ -15,8 +15,6 @@ from beliefrag.cli.output import print_facts, safe_line, show_index_progress
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexReport
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 @with_settings()
 def index(
@@ -27,7 +25,7 @@ def index(
     names: Annotated[bool, typer.Option("--names/--no-names", help="Build names for linked retrieval.")] = True,
     vectors: Annotated[bool, flag("--vectors", "Build vectors for dense and hybrid retrieval.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': read on a Ray cluster.", "--on")] = None,
-    upgrade: Annotated[bool, flag("--upgrade", "Convert an index of an older version, without its documents.")] = False,
+    upgrade: Annotated[bool, flag("--upgrade", "Add the graph of names to an index, without its documents.")] = False,
     as_json: Json = False,
     given: GivenSettings,
 ) -> None:
@@ -54,7 +52,7 @@ def index(
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
     if to and vectors:
-        raise SettingsError("--vectors is for an index in a folder.", remedy="Give hybrid=true with --to.")
+        raise SettingsError("--vectors is for an index in a folder.", remedy="Leave --vectors out, or give --out DIR.")
     options = given.read().retrievers
     dense = RETRIEVERS.choose("dense", options).options if vectors else None
     with show_index_progress() as progress:

@@ -30,12 +30,7 @@ _HEADING = 9
 
 
 class BeliefBars:
-    """The belief of the latest step as bars, with what the program waits for; drawn whenever the live display asks.
-
-    Args:
-        threshold: The answerability from which an answer is given.
-        tokens: The token budget.
-    """
+    """The belief of the latest step as bars, with what the program waits for; drawn whenever the live display asks."""
 
     def __init__(self, *, threshold: float, tokens: int) -> None:
         self._threshold = threshold
@@ -105,14 +100,7 @@ class BeliefBars:
 
 
 class LiveDisplay:
-    """Shows an episode while it runs, and leaves a record of it behind.
-
-    Args:
-        console: The terminal.
-        calibration: Which calibration makes the probabilities, in words.
-        threshold: The answerability from which an answer is given.
-        record: Whether to leave something behind; without, the display vanishes when the episode ends.
-    """
+    """Shows an episode while it runs; without `record`, it vanishes when the episode ends."""
 
     def __init__(self, console: Console, *, calibration: str, threshold: float, record: bool = True) -> None:
         self._console = console

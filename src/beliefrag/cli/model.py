@@ -12,10 +12,8 @@ from beliefrag.cli.options import argument
 from beliefrag.cli.output import can_confirm, is_confirmed, print_notice, print_table, show_progress
 
 if TYPE_CHECKING:
+    from beliefrag.models.download import DownloadProgress
     from beliefrag.models.weights import Weights
-    from beliefrag.models.weights.download import DownloadProgress
-
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
 
 app = typer.Typer(help="List and download the weights of embedded models.", no_args_is_help=True)
 
@@ -36,14 +34,13 @@ def pull(
 
     Example: beliefrag model pull qwen2.5-coder-1.5b
     """
-    from beliefrag.models.weights.download import pull as download
-    from beliefrag.models.weights.download_sources import SourceName
+    from beliefrag.models.download import pull as download
 
     if name is None:
         _print_weights()
         return
     with show_download() as progress:
-        path = download(name, source=SourceName(source) if source else None, progress=progress)
+        path = download(name, source=source, progress=progress)
     typer.echo(f"Ready: {path}")
 
 
@@ -57,7 +54,7 @@ def _print_weights() -> None:
             weights.licence,
             "yes" if is_present(weights) else "no",
             "yes" if weights.name == DEFAULT else "no",
-            f"{weights.model}, {weights.quantisation}: {weights.purpose}",
+            f"{weights.model}: {weights.purpose}",
         )
         for weights in CATALOGUE
     ]
@@ -65,19 +62,15 @@ def _print_weights() -> None:
 
 
 def ensure_weights(model: str, *, agreed: bool) -> None:
-    """Download the weights of a known embedded model if they are missing; do nothing for any other model.
-
-    Args:
-        model: As in the settings.
-        agreed: Download without asking.
+    """Download the weights of a known embedded model if they are missing; ask first, unless it was agreed to.
 
     Raises:
-        ModelError: The weights are missing and a download was not agreed to, or it failed.
+        ModelError: The download was not agreed to, or it failed.
     """
     if not model.startswith("local:"):
         return
+    from beliefrag.models.download import pull as download
     from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
-    from beliefrag.models.weights.download import pull as download
 
     name = model.removeprefix("local:") or DEFAULT
     weights = next((each for each in CATALOGUE if each.name == name), None)
@@ -91,11 +84,10 @@ def ensure_weights(model: str, *, agreed: bool) -> None:
 
 def _ask_permission(weights: Weights) -> None:
     from beliefrag.errors import ModelError
-    from beliefrag.models.weights.download_sources import all_sources
+    from beliefrag.models.download import describe_sources
 
-    sources = [source.describe(weights) for source in all_sources(weights) if source.has(weights)]
     typer.echo(f"The weights of {weights.name} ({weights.model}) are not on this machine yet.", err=True)
-    typer.echo("\n".join(_describe(weights, " or ".join(sources))), err=True)
+    typer.echo("\n".join(_describe(weights, " or ".join(describe_sources(weights).values()))), err=True)
     if not (can_confirm() and is_confirmed("Download them now?")):
         raise ModelError(
             f"The weights of {weights.name} are needed and are not on this machine.",
@@ -120,7 +112,7 @@ def format_size(size: int) -> str:
 @contextmanager
 def show_download() -> Iterator[DownloadProgress]:
     """Show a download on standard error."""
-    from beliefrag.models.weights.download import DownloadProgress
+    from beliefrag.models.download import DownloadProgress
 
     with show_progress("pulling") as show:
 
@@ -128,7 +120,7 @@ def show_download() -> Iterator[DownloadProgress]:
             def on_start(self, weights: Weights, source: str, done: int) -> None:
                 already = f", {format_size(done)} of it here already" if done else ""
                 for line in (
-                    f"Pulling {weights.name} ({weights.model}, {weights.quantisation})",
+                    f"Pulling {weights.name} ({weights.model})",
                     *_describe(weights, source, already),
                 ):
                     print_notice(line)

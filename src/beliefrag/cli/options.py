@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from beliefrag.bench.questions import Dataset
     from beliefrag.bench.setup import RunSpec
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 def flag(name: str, help_: str, *more: str) -> Any:
     """Return an option that takes no value."""
@@ -72,15 +70,8 @@ class GivenSettings:
         return load_settings(self.values, config=self.config).settings
 
     def load(self, **more: Any) -> Settings:
-        """Return the settings in force, with the one model of the server if none was named.
-
-        Args:
-            more: Further settings that were typed; None values are ignored.
-
-        Raises:
-            SettingsError: A setting has an invalid value, or the server does not have exactly one model.
-        """
-        from beliefrag.models.server_models import use_server_model
+        """Return the settings in force with `more` of them, and with the one model of the server if none was named."""
+        from beliefrag.models.providers import use_server_model
 
         return use_server_model(load_settings({**self.values, **more}, config=self.config).settings)
 
@@ -176,11 +167,7 @@ class RunOptions:
 
 
 def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command with a parameter of type `GivenSettings`.
-
-    Args:
-        names: The settings that have an option of their own. Its type and help are those of the setting.
-    """
+    """Return a decorator for a command with a parameter of type `GivenSettings`; `names` get an option of their own."""
     return functools.partial(_expand_options, names)
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from beliefrag.report.table import Table
     from beliefrag.retrieval import IndexProgress, OnProgress
 
-# ruff: noqa: PLC0415 - help and errors do not wait for what only some functions need
-
 OK = 0
 """An answer was given, or the command did what it was asked to."""
 FAILED = 1
@@ -87,13 +85,9 @@ def print_table(
     style: Callable[[str], str] | None = None,
     fold: bool = False,
 ) -> None:
-    """Print rows: a table on a terminal, otherwise tab-separated lines that other programs can read.
+    """Print rows, made safe: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
-    Args:
-        headings: One for each column.
-        rows: The cells. They may contain any text; it is made safe here.
-        style: Returns the style of a cell in the first column.
-        fold: Breaks long cells in all columns but the first; otherwise only in the last one.
+    `style` returns the style of a cell in the first column; `fold` breaks long cells in all columns but the first.
     """
     from rich.table import Table
     from rich.text import Text
@@ -180,11 +174,7 @@ def can_confirm() -> bool:
 
 
 class Heartbeat:
-    """Call a function whenever some time has passed without a line: a working program must not look like a hung one.
-
-    Args:
-        write: Writes a line; gets the seconds since something last happened.
-    """
+    """Call `write` whenever some time has passed without a line: a working program must not look like a hung one."""
 
     def __init__(self, write: Callable[[float], None]) -> None:
         self._write = write
@@ -220,31 +210,23 @@ class Heartbeat:
 
 @contextlib.contextmanager
 def show_status(what: str) -> Iterator[None]:
-    """Show what the program does: at once on a terminal, elsewhere when it takes long."""
-    if is_screen(sys.stderr):
-        with open_console(sys.stderr).status(what):
-            yield
-    else:
-        with Heartbeat(lambda seconds: print_notice(f"{what}, {seconds:.0f} s")):
-            yield
+    """Show on standard error what the program does."""
+    with show_progress(what) as show:
+        show(0, None, "")
+        yield
 
 
 @contextlib.contextmanager
-def show_progress(what: str) -> Iterator[Callable[[float, float, str], None]]:
-    """Show on standard error how far something is: a bar on a terminal, elsewhere a line now and then.
-
-    Yields:
-        A function to call with what is done, the total, and both in words.
-    """
+def show_progress(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
+    """Show on standard error how far something is; yield what to call with the done, the total, and both in words."""
     if not is_screen(sys.stderr):
-        latest = ""
+        latest = what
 
-        def remember(done: float, total: float, words: str) -> None:
+        def remember(done: float, total: float | None, words: str) -> None:
             nonlocal latest
-            latest = words
+            latest = f"{what}: {words}" if words else what
 
-        # Before the first call there is nothing to report: a person may be reading an estimate.
-        with Heartbeat(lambda _: print_notice(f"{what}: {latest}") if latest else None):
+        with Heartbeat(lambda seconds: print_notice(f"{latest}, {seconds:.0f} s")):
             yield remember
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

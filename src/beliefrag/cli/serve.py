@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
     from beliefrag.web.service import AnswerService
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 app = typer.Typer(help="Answer other programs over the network.", no_args_is_help=True)
 
 _LOOPBACK = "127.0.0.1"
@@ -225,7 +223,7 @@ def _serve_http(
     with contextlib.ExitStack() as stack:
         # The address comes first: if it is taken, no document was read in vain.
         bound = stack.enter_context(listen(host, port))
-        traces = page = access_key = on_listening = None
+        traces = page = browser = on_listening = None
         if how.otel:
             from beliefrag.integrations.otel import open_tracing
 
@@ -236,7 +234,7 @@ def _serve_http(
             command = "beliefrag app" if show_page else "beliefrag serve http --page"
             access = PageAccess.for_server(bound, token, command=command)
             page = make_page(how.feedback, served.docs, served.index, show_prompts=how.show_prompts)
-            access_key = access.key
+            browser = access.key
             on_listening = functools.partial(show_page or _log_page, access)
         context = HttpContext(
             service,
@@ -255,7 +253,7 @@ def _serve_http(
             host=host,
             allowed_hosts=allowed_hosts,
             serve_metrics=how.metrics,
-            browser=access_key,
+            browser=browser,
             programs=show_page is None,
         )
         serve(server, service, bound, on_listening=on_listening)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from beliefrag.bench.plan import Plan
     from beliefrag.studies.make import PreparedStudies
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 
 @with_settings("model", "base_url")
 def study(
@@ -38,7 +36,7 @@ def study(
 
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
-    from beliefrag.calibration.collection import parse_label
+    from beliefrag.calibration.examples import parse_label
     from beliefrag.errors import SettingsError
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from beliefrag.record import Progress
     from beliefrag.web.view import RunSource, TraceSource
 
-# ruff: noqa: PLC0415 - the help does not wait for what only a command needs
-
 _Port = Annotated[int, option("N", "The port; 0 takes a free one.", "--port", min=0, max=65535)]
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
@@ -60,7 +58,7 @@ def view(
 
     Example: beliefrag view runs/first --data data
     """
-    from beliefrag.bench.own_documents import OwnDocuments
+    from beliefrag.bench.own_questions import OwnDocuments
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:

@@ -35,9 +35,9 @@ from beliefrag.methods import (
     plan_search,
 )
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
-from beliefrag.models.reply_store import reply_store_path
+from beliefrag.models.cache import reply_store_path
+from beliefrag.models.compose import RetryPolicy
 from beliefrag.models.weights import missing_identity
-from beliefrag.models.with_retries import RetryPolicy
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
 from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.prompts import Prompts
@@ -54,7 +54,7 @@ from beliefrag.retrieval import (
     known_identity,
     open_retriever,
 )
-from beliefrag.retrieval.score_sample import MeasuresScores
+from beliefrag.retrieval.bm25 import MeasuresScores
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm

@@ -57,7 +57,7 @@ class BeliefRAG:
         **given: Any,
     ) -> None:
         from beliefrag.engine.assembly import assemble
-        from beliefrag.models.server_models import use_server_model
+        from beliefrag.models.providers import use_server_model
         from beliefrag.settings import load_settings
         from beliefrag.types import Passage
 

@@ -20,7 +20,7 @@ from beliefrag.engine.controller import Measurement, Method, View, hide_question
 from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.explanation import describe_reason
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts

@@ -13,7 +13,7 @@ from beliefrag.answering.packing import PackedPassage, pack_passages
 from beliefrag.engine.expected_cost import ExpectedCost
 from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block

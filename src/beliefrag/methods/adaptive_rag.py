@@ -72,6 +72,6 @@ async def _route(view: View, calls: ModelCalls) -> Controller:
 def _read_route(reply: ChatReply, repairs: Repairs) -> Controller:
     found = _LETTER.match(read_line(reply.text))
     if found is None:
-        raise ReplyError("The reply is not one of the letters A, B and C.")
+        raise ReplyError("The reply is none of the letters A, B and C.")
     routes: dict[str, Method] = {"A": NoRag(), "B": Static(), "C": Iterative()}
     return routes[found.group(1).upper()].begin()

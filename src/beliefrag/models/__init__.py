@@ -1,7 +1,6 @@
 """Models: one protocol, three providers, and the layers around every call."""
 
-from beliefrag.models.compose import compose
-from beliefrag.models.cost import Meter
+from beliefrag.models.compose import Meter, compose
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message, TokenProbability
 from beliefrag.models.providers import default_verifier, open_provider
 

@@ -1,16 +1,50 @@
-"""Puts the layers around a model, in the one order in which they work together."""
+"""The layers around a model call, from the outside to the inside, and why they are in this order.
+
+- Each episode puts its own `Meter` around the shared model, as the outermost layer so that a reply from the cache
+  costs what it cost when it was made.
+- The cache (`CachedModel`) comes next so that a stored reply waits for nothing: no permit, no retry. It stores the
+  reply that the retries accepted, together with what they wasted, and never a failure.
+- The retries (`RetryingModel`) are outside the limit: a call that waits before it is repeated holds no permit in the
+  meantime, and then waits in the same queue as all others.
+- The limit (`LimitedModel`) is next to the provider so that it sees every 429 and 5xx, not only those after the last
+  retry.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from beliefrag.errors import SettingsError
-from beliefrag.models.protocol import ChatModel
-from beliefrag.models.with_cache import CachedModel
-from beliefrag.models.with_limit import LimitedModel
-from beliefrag.models.with_retries import RetryingModel, RetryPolicy
+import stamina
 
-__all__ = ["compose"]
+from beliefrag.errors import SettingsError, TransportError
+from beliefrag.models.cache import CachedModel
+from beliefrag.models.failures import EmptyReplyError
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
+from beliefrag.types import Usage
+
+# stamina reports each retry on its own logger. Without any handler Python would print that to a person's terminal.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how long a call is repeated.
+
+    The wait doubles each time from `wait_initial` to at most `wait_max`, with up to `wait_jitter` seconds more.
+    """
+
+    attempts: int = 6
+    seconds: float = 300.0
+    """How long after the first failure to repeat the call. If a server asks for a longer wait, the call fails."""
+    wait_initial: float = 0.5
+    wait_max: float = 30.0
+    wait_jitter: float = 1.0
 
 
 def compose(
@@ -21,24 +55,10 @@ def compose(
     retry: RetryPolicy | None = None,
     limit: int = 16,
 ) -> ChatModel:
-    """Gives the model that all episodes of a run share: the cache around the retries around the limit.
+    """Return the model that all episodes of a run share: the cache around the retries around the limit.
 
-    From the outside to the inside, with the reason for each place:
-
-    - The meter is not here. Each episode puts its own `Meter` around this model, as the outermost layer, so that a
-      reply from the cache costs what it cost when it was made.
-    - The cache comes first, so that a stored reply waits for nothing: no permit, no retry. It stores the reply that the
-      retries accepted, together with what they wasted, and never a failure.
-    - The retries come next, outside the limit: a call that waits before it is repeated holds no permit in the meantime,
-      and then waits in the same queue as all others.
-    - The limit is next to the provider, so that it sees every 429 and 5xx, not only those after the last retry.
-
-    Args:
-        provider: The model itself.
-        cache: The file of stored replies; None stores none.
-        replay: Answer from the cache alone.
-        retry: How often and how long to repeat failed calls.
-        limit: The largest number of calls at a time. The number in use follows the server.
+    `cache` is the file of stored replies, `replay` answers from it alone, and `limit` is the largest number of calls at
+    a time.
 
     Raises:
         SettingsError: The cache file cannot be used, or a replay has none.
@@ -49,3 +69,201 @@ def compose(
     if replay:
         raise SettingsError("A replay needs a cache.", remedy="Name the cache file of the run to replay.")
     return model
+
+
+class Meter(ModelLayer):
+    """Counts the calls of one episode, in total and by purpose.
+
+    The judge is evaluation and never part of a method's cost: call it without a meter, or with a meter of its own.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        super().__init__(model)
+        self._searches = 0
+        self._by_purpose: dict[str, Usage] = {}
+
+    def new_meter(self) -> Meter:
+        """Return a meter on the same model that has counted nothing yet."""
+        return Meter(self._model)
+
+    @property
+    def usage(self) -> Usage:
+        """What has been used so far. The value does not change with later calls."""
+        total = Usage(searches=self._searches)
+        for usage in self._by_purpose.values():
+            total = _add(total, usage)
+        return replace(total, by_purpose=dict(self._by_purpose))
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Pass the request on and count the reply. A failed call counts only for what it is known to have wasted."""
+        try:
+            reply = await self._model.chat(request)
+        except EmptyReplyError as error:
+            self._count(request, Usage(retries=error.retries, wasted_tokens=error.wasted_tokens))
+            raise
+        used = Usage(
+            calls=1,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            seconds=reply.seconds,
+            cached_calls=int(reply.cached),
+            retries=reply.retries,
+            wasted_tokens=reply.wasted_tokens,
+        )
+        self._count(request, used)
+        return reply
+
+    def count_search(self) -> None:
+        """Count one search. Searches are counted apart from tokens."""
+        self._searches += 1
+
+    async def aclose(self) -> None:
+        """Do nothing: the model is shared, and other episodes may still use it."""
+
+    def _count(self, request: ChatRequest, used: Usage) -> None:
+        self._by_purpose[request.purpose] = _add(self._by_purpose.get(request.purpose, Usage()), used)
+
+
+def _add(one: Usage, other: Usage) -> Usage:
+    names = [field.name for field in fields(Usage) if field.name != "by_purpose"]
+    return Usage(**{name: getattr(one, name) + getattr(other, name) for name in names})
+
+
+class RetryingModel(ModelLayer):
+    """Repeats a call after a busy server, a broken connection or one empty reply.
+
+    A retryable `TransportError` is followed by another call, after the wait that the server asked for if it did. An
+    empty reply is followed by one more call. Everything else passes through at once, also a cancellation. The accepted
+    reply has its own cost; its `retries` and `wasted_tokens` count the calls before it.
+    """
+
+    def __init__(self, model: ChatModel, policy: RetryPolicy | None = None) -> None:
+        super().__init__(model)
+        self._policy = policy or RetryPolicy()
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Call until there is a reply, or until another call makes no sense."""
+        policy, retries, wasted, empty = self._policy, 0, 0, 0
+        give_up = 0.0
+
+        def next_wait(error: Exception) -> bool | float:
+            """Return whether to call again, or after how many seconds."""
+            nonlocal wasted, empty, give_up
+            if isinstance(error, EmptyReplyError):
+                wasted += error.wasted_tokens
+                empty += 1
+                return 0.0 if empty == 1 else False
+            if not (isinstance(error, TransportError) and error.retryable):
+                return False
+            give_up = give_up or time.monotonic() + policy.seconds
+            left = give_up - time.monotonic()
+            if error.retry_after is None:
+                return left > 0
+            # The server told all callers the same time: jitter keeps them from calling again together.
+            wait = error.retry_after + random.uniform(0, policy.wait_jitter)  # noqa: S311
+            return wait if wait <= left else False
+
+        try:
+            async for attempt in stamina.retry_context(
+                on=next_wait,
+                attempts=policy.attempts,
+                timeout=None,  # `next_wait` keeps the time: stamina's clock would also run while waiting for a permit
+                wait_initial=policy.wait_initial,
+                wait_max=policy.wait_max,
+                wait_jitter=policy.wait_jitter,
+            ):
+                retries = attempt.num - 1
+                with attempt:
+                    reply = await self._model.chat(request)
+                    if not reply.text.strip():
+                        raise EmptyReplyError(
+                            "The model gave an empty message.",
+                            remedy="Change the question, or use another model.",
+                            wasted_tokens=reply.tokens_in + reply.tokens_out,
+                        )
+                    return replace(reply, retries=reply.retries + retries, wasted_tokens=reply.wasted_tokens + wasted)
+        except EmptyReplyError as error:
+            raise EmptyReplyError(error.message, remedy=error.remedy, wasted_tokens=wasted, retries=retries) from None
+        except TransportError as error:
+            if retries:
+                error.message += f" (called {retries + 1} times)"
+            raise
+        raise AssertionError("stamina ends with a reply or an error")
+
+
+class LimitedModel(ModelLayer):
+    """Keeps the number of calls at a time within what the server takes. All episodes of a run share one.
+
+    Additive increase, multiplicative decrease: while all permits are in use, each window of good replies adds one; a
+    429 halves them; a failure stops the growth for one window. Only the first 429 of a window halves, because the other
+    calls of the window were sent before it was known. Until the first 429 or failure, a window of good replies doubles
+    the permits, as TCP's slow start does. No clock is used: the same outcomes give the same limit.
+
+    `cap` is the largest number of calls at a time.
+    """
+
+    def __init__(self, model: ChatModel, *, cap: int = 16) -> None:
+        super().__init__(model)
+        self._cap = cap
+        self._size = 1.0
+        self._held = 0
+        self._window = 0
+        self._good_before_growth = 0
+        self._never_refused = True
+        self._waiting: deque[asyncio.Future[int]] = deque()
+
+    @property
+    def limit(self) -> int:
+        """How many calls may run at present."""
+        return int(self._size)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Call the model when it is this request's turn."""
+        window = await self.acquire()
+        try:
+            reply = await self._model.chat(request)
+        except BaseException as error:
+            self.release(window, error)
+            raise
+        self.release(window)
+        return reply
+
+    async def acquire(self) -> int:
+        """Wait for a permit, in the order of the requests, and return the window that it belongs to."""
+        if not self._waiting and self._held < self.limit:
+            self._held += 1
+            return self._window
+        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError as error:
+            if not turn.cancelled():
+                # Cancelled after the permit was given but before it arrived: it would be lost.
+                self.release(turn.result(), error)
+            raise
+
+    def release(self, window: int, error: BaseException | None = None) -> None:
+        """Return a permit, with the error of its call. Only a `TransportError` means something for the load."""
+        is_full = self._held >= self.limit
+        self._held -= 1
+        is_busy = isinstance(error, TransportError) and error.status == 429
+        is_failed = isinstance(error, TransportError) and error.retryable and not is_busy
+        if is_busy or is_failed:
+            self._never_refused = False
+        if is_busy and window == self._window:
+            self._size = max(1.0, self._size / 2)
+            self._window += 1
+        elif is_failed:
+            self._good_before_growth = self.limit
+        elif error is None and self._good_before_growth:
+            self._good_before_growth -= 1
+        elif error is None and is_full:
+            # An idle server shows nothing about a busy one, so only a full window adds permits.
+            step = 1.0 if self._never_refused else 1 / self._size
+            self._size = min(float(self._cap), self._size + step)
+        while self._waiting and self._held < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.cancelled():
+                self._held += 1
+                turn.set_result(self._window)

@@ -1,6 +1,6 @@
 """The errors of model calls, each in one line with what to do next.
 
-All providers use them, so that a scripted 429 and a real one are the same error to the layers above.
+All providers use them so that a scripted 429 and a real one are the same error to the layers above.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from email.utils import parsedate_to_datetime
 
 from beliefrag.errors import ReplyError, TransportError
 
-__all__ = ["EmptyReplyError", "connection_error", "one_line", "read_retry_after", "status_error"]
-
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _NEVER = frozenset({501, 505})
 _TOO_LONG = re.compile(
@@ -25,17 +23,19 @@ _TOO_LONG = re.compile(
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
 _MAX_DETAIL = 240
+_BY_STATUS = {
+    401: ("rejected the API key", "Set OPENAI_API_KEY to a key that this server knows."),
+    402: ("asks for payment", "Check the account's plan and billing."),
+    403: ("does not allow this", "Check that the key may use this model."),
+    404: ("does not know this model or address", "Check the model's name, and the base URL (it often ends in /v1)."),
+    405: ("takes no chat requests at this address", "Check the base URL (it often ends in /v1)."),
+    408: ("gave up waiting", "Try again, or raise the timeout."),
+    429: ("receives too many requests", "Wait, or lower the concurrency."),
+}
 
 
 class EmptyReplyError(ReplyError):
-    """A reply without any text: the one bad reply for which the call is repeated, once.
-
-    Args:
-        message: What happened, in one line.
-        remedy: What to do next.
-        wasted_tokens: Tokens in and out that were paid for without a result.
-        retries: How often the call had been repeated already.
-    """
+    """A reply without any text: the one bad reply for which the call is repeated, once."""
 
     def __init__(self, message: str, *, remedy: str = "", wasted_tokens: int = 0, retries: int = 0) -> None:
         super().__init__(message, remedy=remedy)
@@ -44,14 +44,7 @@ class EmptyReplyError(ReplyError):
 
 
 def status_error(status: int, *, server: str, detail: str = "", retry_after: float | None = None) -> TransportError:
-    """Gives the error for an HTTP status.
-
-    Args:
-        status: The HTTP status, 400 or above.
-        server: Who answered, without credentials.
-        detail: What the server said, already made safe with `one_line`.
-        retry_after: Seconds the server asked us to wait.
-    """
+    """Return the error for an HTTP status, 400 or above. `detail` is made safe with `one_line` before."""
     retryable = status in _RETRYABLE or (status >= 500 and status not in _NEVER)
     what, remedy = _explain(status, detail)
     if status == 429 and _QUOTA.search(detail):
@@ -59,9 +52,8 @@ def status_error(status: int, *, server: str, detail: str = "", retry_after: flo
         what, remedy = "says that the quota is used up", "Check the account's plan and billing."
     elif status == 429 and retry_after is not None:
         what += f" and asks to wait {retry_after:g} s"
-    said = f": {detail}" if detail else ""
     return TransportError(
-        f"{server} {what} (HTTP {status}){said}",
+        f"{server} {what} (HTTP {status}){': ' if detail else ''}{detail}",
         remedy=remedy,
         status=status,
         retryable=retryable,
@@ -74,53 +66,30 @@ def _explain(status: int, detail: str) -> tuple[str, str]:
         return "finds the request too long", "Give fewer or shorter passages, or use a model with a longer context."
     if status in (400, 422) and "temperature" in detail.lower():
         return "rejected temperature 0", "Set the model's temperature to none to use the server's own."
-    return {
-        401: ("rejected the API key", "Set OPENAI_API_KEY to a key that this server knows."),
-        402: ("asks for payment", "Check the account's plan and billing."),
-        403: ("does not allow this", "Check that the key may use this model."),
-        404: (
-            "does not know this model or address",
-            "Check the model's name, and the base URL (it often ends in /v1).",
-        ),
-        405: ("takes no chat requests at this address", "Check the base URL (it often ends in /v1)."),
-        408: ("gave up waiting", "Try again, or raise the timeout."),
-        429: ("receives too many requests", "Wait, or lower the concurrency."),
-    }.get(
-        status,
-        ("failed", "Look at the server's log, or try again later.")
-        if status >= 500
-        else ("rejected the request", "Look at what the server said, and at the model's settings."),
-    )
+    if status >= 500:
+        return "failed", "Look at the server's log, or try again later."
+    other = ("rejected the request", "Look at what the server said, and at the model's settings.")
+    return _BY_STATUS.get(status, other)
 
 
 def connection_error(error: BaseException, *, server: str, reached: bool) -> TransportError:
-    """Gives the error for a connection that could not be opened or broke.
+    """Return the error for a connection that could not be opened or broke.
 
-    Args:
-        error: What the client raised, with its causes.
-        server: Who was asked, without credentials.
-        reached: Whether this server has answered before. If not, its address is probably wrong, and the person should
-            learn this without waiting for retries.
+    A server that was never `reached` probably has a wrong address: its error is not retried.
     """
     causes = tuple(_causes(error))
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return TransportError(
-            f"{server} cannot be found: its name is unknown.", remedy="Check the base URL.", retryable=reached
-        )
+    said = one_line(str(causes[-1]))
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return TransportError(
-            f"There is no secure connection to {server}: {one_line(str(causes[-1]))}",
-            remedy="Check the base URL (http or https) and the certificates (SSL_CERT_FILE).",
-        )
+        remedy = "Check the base URL (http or https) and the certificates (SSL_CERT_FILE)."
+        return TransportError(f"There is no secure connection to {server}: {said}", remedy=remedy)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return TransportError(
-            f"{server} refused the connection.",
-            remedy="Check that the server runs at this base URL.",
-            retryable=reached,
-        )
-    return TransportError(
-        f"{server} broke the connection.", remedy="Look at the server's log, or try again later.", retryable=True
-    )
+        remedy = "Check that the server runs at this base URL."
+        return TransportError(f"{server} refused the connection.", remedy=remedy, retryable=reached)
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        remedy = "Check the base URL."
+        return TransportError(f"{server} cannot be found: its name is unknown.", remedy=remedy, retryable=reached)
+    remedy = "Look at the server's log, or try again later."
+    return TransportError(f"{server} broke the connection.", remedy=remedy, retryable=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -133,16 +102,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def one_line(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Makes a server's text safe for an error message: one short line, no control characters, no secrets."""
+    """Make a server's text safe for an error message: one short line, no control characters, no secrets."""
     for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
+        text = text.replace(secret, "***")
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= _MAX_DETAIL else text[: _MAX_DETAIL - 1] + "…"
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Says how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
+    """Return how many seconds a server asks us to wait: Retry-After in seconds or as a date, or retry-after-ms."""
     milliseconds, asked = headers.get("retry-after-ms"), headers.get("retry-after", "")
     try:
         wait = float(milliseconds) / 1000 if milliseconds else float(asked)

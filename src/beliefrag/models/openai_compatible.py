@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import logging
@@ -10,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,24 +19,18 @@ import httpx2
 import openai
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
-from beliefrag.models.bounded_http import BODY_LIMIT, BodyTooLongError, BoundedClient, largest_body
 from beliefrag.models.failures import connection_error, one_line, read_retry_after, status_error
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest
-
-__all__ = ["OpenAICompatible"]
 
 _HOSTED = "https://api.openai.com/v1"
 _NO_KEY = "no-key"
 _FORMATS = ("json_schema", "json_object", None)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
-_RESERVED_FIELDS = {"model", "messages", "stream", "n", "temperature", "max_tokens", "max_completion_tokens"}
-_RESERVED_FIELDS |= {"response_format", "logprobs", "top_logprobs", "stop"}
 _REPLY_LIMITS = (16_384, 4_096, 1_024)
 """The longest reply in tokens where the request names none: the first that the server takes. It stops a model that
-never ends. It is set here, below the cache, so that it is no part of a reply's key."""
+never ends. It is set here, below the cache so that it is not part of a reply's key."""
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
-_STOP_WORD = re.compile(r"\bstop\b")
 _log = logging.getLogger(__name__)
 
 
@@ -47,23 +43,18 @@ class _Dialect:
     max_tokens: str = "max_tokens"
     stop: bool = True
     reply_limit: int = _REPLY_LIMITS[0]
-    """The longest reply where the request names none."""
-
-    def max_tokens_of(self, request: ChatRequest) -> int:
-        """Says how many tokens the reply to a request may have."""
-        return self.reply_limit if request.max_tokens is None else request.max_tokens
 
     def without_rejected(
         self, status: int, complaint: str, sent: Mapping[str, Any], request: ChatRequest
     ) -> _Dialect | None:
-        """Gives the next dialect to try; None when the server rejects something that cannot be left out."""
+        """Return the next dialect to try; None when the server rejects something that cannot be left out."""
         if status not in (400, 422):
             return None
         if any(word in complaint for word in _LIMIT_WORDS):
             return self._with_other_limit(complaint, sent, request)
         if "logprobs" in sent and "logprob" in complaint:
             return replace(self, logprobs=False)
-        if "stop" in sent and _STOP_WORD.search(complaint):
+        if "stop" in sent and re.search(r"\bstop\b", complaint):
             return replace(self, stop=False)
         if "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
             return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
@@ -77,25 +68,15 @@ class _Dialect:
 
 
 class OpenAICompatible:
-    """Asks a server over HTTP, so that any hosted or local model can be used.
+    """Asks a server over HTTP so that any hosted or local model can be used.
 
     Nothing is opened before the first call, and an object needs no key: a replay works without one. It belongs to one
-    event loop. If the server rejects the JSON schema, the request is repeated with plain JSON mode and then without it;
-    if it rejects probabilities, without them; if it finds the longest reply too long, with a lower limit. If it rejects
-    stop texts, or a stop text ended the model's thinking, they are no longer sent, and the replies are cut
-    here. What the server rejected is remembered and logged. A body is read as far as a reply to the request can go.
+    event loop. What the server rejects (the JSON schema, probabilities, stop texts, the longest reply) is left out,
+    remembered and logged. A body is read as far as a reply to the request can go.
 
-    Args:
-        model: The name that the server knows the model by.
-        base_url: Where the server is; `OPENAI_BASE_URL` or OpenAI itself by default.
-        api_key: The key; `OPENAI_API_KEY` by default. A server given by its address needs none.
-        timeout: The longest time of a whole call, in seconds.
-        temperature: 0, as the method needs. None sends none, for models that accept only their own; such replies
-            differ from run to run, so the identity says so.
-        extra: More fields for the request's body (`reasoning_effort`, `top_p`, ...). They are part of the identity.
-
-    Raises:
-        SettingsError: An argument cannot be used.
+    `OPENAI_BASE_URL` and `OPENAI_API_KEY` are the defaults; a server given by its address needs no key. A temperature
+    of None sends none, for models that accept only their own; replies then differ from run to run, so the identity has
+    it.
     """
 
     def __init__(
@@ -106,43 +87,43 @@ class OpenAICompatible:
         *,
         timeout: float = 120.0,
         temperature: float | None = 0.0,
-        extra: Mapping[str, Any] | None = None,
     ) -> None:
         if not model.strip():
             raise SettingsError("The model has no name.", remedy="Give the name that the server knows it by.")
         if timeout <= 0:
             raise SettingsError(f"The timeout is {timeout:g} seconds.", remedy="Give a number above 0.")
-        if taken := sorted(_RESERVED_FIELDS & set(extra or {})):
-            raise SettingsError(f"extra must not set {', '.join(taken)}.", remedy="BeliefRAG sets these itself.")
         given = base_url or os.environ.get("OPENAI_BASE_URL") or ""
         self._url = _parse_url(given or _HOSTED)
         self._server = str(self._url.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip() or (_NO_KEY if given else "")
         if not (self._key.isascii() and self._key.isprintable()):
             raise SettingsError("The API key has characters that no key has.", remedy="Copy OPENAI_API_KEY again.")
-        self._secrets = _find_secrets(self._key, self._url)
+        # Short query values (a version, a region) are not secrets, and hiding them would spoil what a server said.
+        secrets = (self._key, self._url.password, *(value for value in self._url.params.values() if len(value) >= 8))
+        self._secrets = tuple(secret for secret in secrets if secret and secret != _NO_KEY)
         self._model = model
         self._timeout = timeout
         self._temperature = temperature
-        self._extra = dict(extra or {})
-        self._identity = f"openai:{model}@{self._server}{_identity_suffix(self._extra, temperature)}"
+        shaping = json.dumps({"temperature": temperature})
+        suffix = "" if temperature == 0 else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
+        self._identity = f"openai:{model}@{self._server}{suffix}"
         self._client: openai.AsyncOpenAI | None = None
         self._dialect = _Dialect()
         self._reached = False
 
     @property
     def identity(self) -> str:
-        """`openai:MODEL@BASE_URL`, and a hash of whatever else shapes the replies."""
+        """`openai:MODEL@BASE_URL`, and a hash of everything else that shapes the replies."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Sends the request, and repeats it without the fields that the server rejects."""
+        """Send the request, and repeat it without the fields that the server rejects."""
         dialect = self._dialect
         while True:
             body = self._body(request, dialect)
             started = time.perf_counter()
             try:
-                response = await self._post(body, largest_body(request, dialect.max_tokens_of(request)))
+                response = await self._post(body, largest_body(request, body[dialect.max_tokens]))
                 seconds = time.perf_counter() - started
                 break
             except openai.APIStatusError as error:
@@ -160,21 +141,20 @@ class OpenAICompatible:
             raise
 
     async def aclose(self) -> None:
-        """Closes the connections. Calling it twice is harmless."""
+        """Close the connections. Calling it twice is harmless."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     def _body(self, request: ChatRequest, dialect: _Dialect) -> dict[str, Any]:
         body: dict[str, Any] = {
-            **self._extra,
             "model": self._model,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             "stream": False,
         }
         if self._temperature is not None:
             body["temperature"] = self._temperature
-        body[dialect.max_tokens] = dialect.max_tokens_of(request)
+        body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
         if request.top_logprobs and dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.stop and dialect.stop:
@@ -193,7 +173,7 @@ class OpenAICompatible:
 
     async def _post(self, body: Mapping[str, Any], most_bytes: int) -> httpx2.Response:
         client = self._get_client()
-        BODY_LIMIT.set(most_bytes)
+        _BODY_LIMIT.set(most_bytes)
         try:
             # The timeout of the client is for each read: a server that sends a byte now and then would never exceed it.
             async with asyncio.timeout(self._timeout):
@@ -205,22 +185,18 @@ class OpenAICompatible:
                 retryable=True,
             ) from None
         except BodyTooLongError as error:
-            raise TransportError(
-                f"{self._server} sent more than the request allows: {error}.",
-                remedy="Check the base URL, and whether the server keeps to max_tokens.",
-            ) from None
+            remedy = "Check the base URL, and whether the server keeps to max_tokens."
+            raise TransportError(f"{self._server} sent more than the request allows: {error}.", remedy=remedy) from None
         except openai.APIConnectionError as error:
             raise connection_error(error, server=self._server, reached=self._reached) from None
         except UnicodeEncodeError:
-            raise ModelError(
-                "The request holds text that is not valid Unicode.", remedy="Read the document again as UTF-8."
-            ) from None
+            remedy = "Read the document again as UTF-8."
+            raise ModelError("The request holds text that is not valid Unicode.", remedy=remedy) from None
 
     def _get_client(self) -> openai.AsyncOpenAI:
         if not self._key:
-            raise SettingsError(
-                "There is no API key.", remedy="Set OPENAI_API_KEY, or give the base URL of a server that needs none."
-            )
+            remedy = "Set OPENAI_API_KEY, or give the base URL of a server that needs none."
+            raise SettingsError("There is no API key.", remedy=remedy)
         if self._client is None:
             try:
                 self._client = openai.AsyncOpenAI(
@@ -231,7 +207,7 @@ class OpenAICompatible:
                     timeout=httpx2.Timeout(self._timeout),
                     # A small body that unpacks to a huge one is not asked for.
                     default_headers={"Accept-Encoding": "identity"},
-                    http_client=BoundedClient(timeout=httpx2.Timeout(self._timeout)),
+                    http_client=_BoundedClient(timeout=httpx2.Timeout(self._timeout)),
                 )
             except (ImportError, OSError, ValueError) as error:
                 raise SettingsError(
@@ -254,31 +230,61 @@ class OpenAICompatible:
 
 
 def _parse_url(text: str) -> httpx2.URL:
-    try:
+    with contextlib.suppress(httpx2.InvalidURL, ValueError):
         url = httpx2.URL(text.strip())
-    except (httpx2.InvalidURL, ValueError):
-        url = httpx2.URL("")
-    if url.scheme not in ("http", "https") or not url.host:
-        # The text is not shown: it may hold a password.
-        raise SettingsError(
-            "The base URL is not a web address.",
-            remedy="Give one like http://localhost:8000/v1 (http or https, a host).",
-        )
-    return url
+        if url.scheme in ("http", "https") and url.host:
+            return url
+    # The text is not shown: it may hold a password.
+    remedy = "Give one like http://localhost:8000/v1 (http or https, a host)."
+    raise SettingsError("The base URL is not a web address.", remedy=remedy)
 
 
-def _find_secrets(key: str, url: httpx2.URL) -> tuple[str, ...]:
-    # Short query values (a version, a region) are not secrets, and hiding them would spoil what a server said.
-    secrets = (key, url.password, *(value for value in url.params.values() if len(value) >= 8))
-    return tuple(secret for secret in secrets if secret and secret != _NO_KEY)
+_MARGIN = 1024 * 1024
+"""Bytes for everything around the text: usage, timings, the prompt's own tokens where a server sends them back."""
+_PER_TOKEN = 256  # a token is seldom more than twenty characters, and a character at most twelve bytes in JSON
+_PER_PROBABILITY = 320  # a token or an alternative to it with its probability, and its bytes as a list of numbers
+_LONGEST_ERROR = 64 * 1024
+_BODY_LIMIT: ContextVar[int] = ContextVar("body_limit", default=_MARGIN)
+"""How many bytes the body of the call at hand may have."""
 
 
-def _identity_suffix(extra: Mapping[str, Any], temperature: float | None) -> str:
-    shaping = dict(extra) if temperature == 0 else {**extra, "temperature": temperature}
-    if not shaping:
-        return ""
-    try:
-        canonical = json.dumps(shaping, sort_keys=True)
-    except (TypeError, ValueError):
-        raise SettingsError("extra holds something that is not JSON.", remedy="Use texts, numbers and lists.") from None
-    return "#" + hashlib.sha256(canonical.encode()).hexdigest()[:8]
+def largest_body(request: ChatRequest, max_tokens: int) -> int:
+    """Return how many bytes an honest reply to a request has at most."""
+    probabilities = (request.top_logprobs + 1) * _PER_PROBABILITY if request.top_logprobs else 0
+    return _MARGIN + max_tokens * (_PER_TOKEN + probabilities)
+
+
+class BodyTooLongError(openai.OpenAIError):
+    """The body of a reply is longer than any reply to the request can be."""
+
+
+class _BoundedClient(openai.DefaultAsyncHttpxClient):
+    """Reads a body up to a limit so that no server can fill the memory; of an error's body, the beginning."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how, event_hooks={"response": [_drop_body_of_redirect]})
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        response = await super().send(request, **{**how, "stream": True})
+        limit = _BODY_LIMIT.get() if response.is_success else _LONGEST_ERROR
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > limit:
+                    if response.is_success:
+                        raise BodyTooLongError(f"the reply is longer than {limit:,} bytes")
+                    break
+        finally:
+            await response.aclose()
+        # The body is decoded already, and its length is the one that it has now.
+        described = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in described]
+        return httpx2.Response(response.status_code, headers=headers, content=bytes(body[:limit]), request=request)
+
+
+async def _drop_body_of_redirect(response: httpx2.Response) -> None:
+    # The client would read it to its end before it follows the redirect.
+    if response.has_redirect_location and isinstance(response.stream, httpx2.AsyncByteStream):
+        await response.stream.aclose()
+        response.stream = httpx2.ByteStream(b"")

@@ -9,14 +9,12 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, one_line, status_error
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
-
-__all__ = ["StoppedThinkingError", "read_reply"]
 
 _THINK, _END_OF_THOUGHT = "<think>", "</think>"
 _LEAST_LOGPROB = -9999.0
@@ -24,7 +22,7 @@ _LEAST_LOGPROB = -9999.0
 
 
 class StoppedThinkingError(EmptyReplyError):
-    """A stop text ended the model's thinking, so there is no answer. Without stop texts there may be one."""
+    """A stop text ended the model's thinking, so the answer is missing. Without stop texts there may be one."""
 
 
 class _Part(BaseModel):
@@ -66,23 +64,13 @@ class _Token(_Alternative):
     top_logprobs: list[_Alternative] = []
 
 
-class _Logprobs(BaseModel):
-    content: list[_Token]
+_TOKENS = TypeAdapter(list[_Token])
 
 
 def read_reply(
     body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
 ) -> ChatReply:
-    """Reads the reply in a body.
-
-    The text ends at the first stop text of the request, also if the server did not end it there; the cost is unchanged.
-
-    Args:
-        body: What the server sent with status 200.
-        request: The request: its stop texts, and its messages to count where the server did not.
-        server: Who answered, without credentials, for error messages.
-        seconds: How long the call took.
-        secrets: Texts that must not appear in an error message.
+    """Read the reply in a body that came with status 200; it ends at the first stop text of the request.
 
     Raises:
         TransportError: The body is not a completion at all.
@@ -91,15 +79,22 @@ def read_reply(
     """
     completion = _parse(body, server, secrets)
     if not completion.choices:
-        raise _no_choices_error(completion, server, secrets)
+        raise _no_choices_error(completion.error, server, secrets)
     choice = completion.choices[0]
     said, thought = _split_thinking(choice)
     text = cut_at_stop(said, request.stop)
-    tokens_in, tokens_out, counted_by = _count_usage(completion, request, choice)
+    try:
+        usage = _Usage.model_validate(completion.usage)
+        tokens_in, tokens_out, counted_by = usage.prompt_tokens, usage.completion_tokens, "server"
+    except ValidationError:
+        message = choice.message
+        written = message.content if isinstance(message.content, str) else said
+        thinking = message.reasoning_content or message.reasoning or ""
+        tokens_in, tokens_out = count_prompt(request.messages), count_tokens(f"{thinking} {written}")
+        counted_by = LOCAL_COUNT
     if not text.strip():
-        if request.stop and thought and choice.finish_reason == "stop" and not choice.message.refusal:
-            raise _stopped_thinking_error(server, tokens_in + tokens_out)
-        raise _no_text_error(choice, server, tokens_in + tokens_out, secrets)
+        is_stopped = bool(request.stop) and thought and choice.finish_reason == "stop"
+        raise _no_text_error(choice, server, tokens_in + tokens_out, secrets, is_stopped)
     return ChatReply(
         text=text,
         tokens_in=tokens_in,
@@ -119,10 +114,8 @@ def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
         start = body[:200].lstrip()
         shown = one_line(body[:2000].decode("utf-8", "replace"), secrets=secrets)[:80]
         if any(problem["type"] != "json_invalid" for problem in error.errors(include_url=False)):
-            raise ReplyError(
-                f"{server} sent JSON that is not a chat completion: {shown}",
-                remedy="Check that the base URL is that of an OpenAI-compatible server (it often ends in /v1).",
-            ) from None
+            remedy = "Check that the base URL is that of an OpenAI-compatible server (it often ends in /v1)."
+            raise ReplyError(f"{server} sent JSON that is not a chat completion: {shown}", remedy=remedy) from None
         # A body that begins as JSON is incomplete and may be complete the next time. A web page stays one.
         raise TransportError(
             f"{server} sent {'a web page' if start.startswith(b'<') else 'a body that is not JSON'}: {shown!r}",
@@ -132,10 +125,10 @@ def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
         ) from None
 
 
-def _no_choices_error(completion: _Completion, server: str, secrets: tuple[str, ...]) -> ModelError:
-    if completion.error is None:
+def _no_choices_error(error: Any, server: str, secrets: tuple[str, ...]) -> ModelError:
+    if error is None:
         return ReplyError(f"{server} sent a reply without choices.", remedy="Look at the server's log.")
-    fields = completion.error if isinstance(completion.error, dict) else {"message": completion.error}
+    fields = error if isinstance(error, dict) else {"message": error}
     detail = one_line(str(fields.get("message", fields)), secrets=secrets)
     code = fields.get("code")
     if isinstance(code, int) and 400 <= code <= 599:
@@ -143,92 +136,68 @@ def _no_choices_error(completion: _Completion, server: str, secrets: tuple[str, 
     return ReplyError(f"{server} sent an error instead of a reply: {detail}", remedy="Look at the server's log.")
 
 
-def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...]) -> ReplyError:
-    if choice.message.refusal:
-        detail = one_line(choice.message.refusal, secrets=secrets)
-        return ReplyError(f"The model refused: {detail}", remedy="Look at the question and the passages.")
-    if choice.finish_reason == "content_filter":
-        return ReplyError(f"{server} filtered the reply away.", remedy="Look at the question and the passages.")
-    if choice.finish_reason == "length":
-        return EmptyReplyError(
-            f"{server} reached its token limit before any answer.",
-            remedy="Raise max_tokens, or let the model think less.",
-            wasted_tokens=wasted,
-        )
-    return EmptyReplyError(f"{server} sent an empty message.", remedy="Look at the server's log.", wasted_tokens=wasted)
-
-
-def _stopped_thinking_error(server: str, wasted: int) -> StoppedThinkingError:
-    return StoppedThinkingError(
-        f"{server} ended the reply at a stop text within the model's thinking.",
-        remedy="Ask again: stop texts are not sent to this server any more.",
-        wasted_tokens=wasted,
-    )
+def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str, ...], is_stopped: bool) -> ReplyError:
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        said = one_line(choice.message.refusal or f"{server} filtered the reply away.", secrets=secrets)
+        return ReplyError(f"The model refused: {said}", remedy="Look at the question and the passages.")
+    kind: type[EmptyReplyError] = EmptyReplyError
+    what, remedy = "sent an empty message.", "Look at the server's log."
+    if is_stopped:
+        kind = StoppedThinkingError
+        what = "ended the reply at a stop text within the model's thinking."
+        remedy = "Ask again: stop texts are not sent to this server any more."
+    elif choice.finish_reason == "length":
+        what, remedy = "reached its token limit before any answer.", "Raise max_tokens, or let the model think less."
+    return kind(f"{server} {what}", remedy=remedy, wasted_tokens=wasted)
 
 
 def _split_thinking(choice: _Choice) -> tuple[str, bool]:
-    """Gives the text without the thinking, and whether there was any."""
+    """Return the text without the thinking, and whether there was any."""
     content = choice.message.content
     if isinstance(content, list):
         thought = any(part.type != "text" for part in content)
         return "".join(part.text for part in content if part.type == "text"), thought
     text = content or ""
-    apart = bool(choice.message.reasoning_content or choice.message.reasoning)
     begun = text.lstrip()
     start = len(_THINK) if begun.startswith(_THINK) else 0
     end = begun.find(_END_OF_THOUGHT, start)
-    # Some servers leave the opening tag out. A second one before the end means that this is no thought.
+    # Some servers leave the opening tag out. A second one before the end means that this is not a thought.
     if end >= 0 and begun.find(_THINK, start, end) < 0:
         return begun[end + len(_END_OF_THOUGHT) :].lstrip(), True
     if choice.finish_reason == "length" and start and end < 0:
         return "", True
-    return text, apart
-
-
-def _count_usage(completion: _Completion, request: ChatRequest, choice: _Choice) -> tuple[int, int, str]:
-    try:
-        usage = _Usage.model_validate(completion.usage)
-    except ValidationError:
-        message = choice.message
-        written = message.content if isinstance(message.content, str) else _split_thinking(choice)[0]
-        thought = message.reasoning_content or message.reasoning or ""
-        return count_prompt(request.messages), count_tokens(f"{thought} {written}"), LOCAL_COUNT
-    return usage.prompt_tokens, usage.completion_tokens, "server"
+    return text, bool(choice.message.reasoning_content or choice.message.reasoning)
 
 
 def _read_probabilities(
     choice: _Choice, said: str, request: ChatRequest, *, aligned: bool
 ) -> tuple[TokenProbability, ...] | None:
-    """Gives the tokens of the text; None where the server gave none or they cannot be separated from the thinking."""
+    """Return the tokens of the text; None if they are missing, or cannot be separated from the thinking."""
     try:
-        tokens = _Logprobs.model_validate(choice.logprobs).content
-    except ValidationError:
+        tokens = _TOKENS.validate_python(choice.logprobs["content"])
+    except (ValidationError, TypeError, KeyError):
         return None
     written = [bytes(token.bytes) if token.bytes else token.token.encode() for token in tokens]
     start = first = 0
     if not aligned:
-        start = _find_last(b"".join(written), said.encode())
-        if start < 0:
+        # Searching the reversed text forwards takes time in proportion to it; `rfind` can take the product of both.
+        text, part = b"".join(written)[::-1], said.encode()[::-1]
+        if (found := text.find(part)) < 0:
             return None
+        start = len(text) - found - len(part)
         first = sum(end <= start for end in accumulate(len(piece) for piece in written))
     # Some servers report the tokens of the stop text, though its text is not in the reply.
     last = count_pieces(written, start + len(cut_at_stop(said, request.stop).encode())) if request.stop else None
     return tuple(
         TokenProbability(
-            token=token.token,
-            logprob=_finite(token.logprob),
-            top=tuple((other.token, _finite(other.logprob)) for other in token.top_logprobs),
+            token.token,
+            _finite(token.logprob),
+            tuple((other.token, _finite(other.logprob)) for other in token.top_logprobs),
         )
         for token in tokens[first:last]
     )
 
 
-def _find_last(text: bytes, part: bytes) -> int:
-    # Searching forwards takes time in proportion to the text; `rfind` can take the product of both lengths.
-    found = text[::-1].find(part[::-1])
-    return found if found < 0 else len(text) - found - len(part)
-
-
 def _finite(logprob: float) -> float:
-    # In this order, so that "not a number" also gives the least.
+    # In this order so that "not a number" also becomes the least.
     return max(_LEAST_LOGPROB, logprob)

@@ -1,7 +1,4 @@
-"""What every model provider and every layer around one looks like: one request in, one reply out.
-
-The rule that all providers keep is here too: where a reply ends.
-"""
+"""One request in, one reply out: what every model provider, and every layer around one, looks like."""
 
 from __future__ import annotations
 
@@ -10,17 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
-
-__all__ = [
-    "ChatModel",
-    "ChatReply",
-    "ChatRequest",
-    "Message",
-    "ModelLayer",
-    "TokenProbability",
-    "count_pieces",
-    "cut_at_stop",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +30,7 @@ class ChatRequest:
     top_logprobs: int = 0
     """How many alternatives to report for each reply token; 0 asks for no probabilities."""
     sample: int = 0
-    """The number of a repeat of the same request, so that each repeat has its own place in the cache."""
+    """The number of a repeat of the same request so that each repeat has its own place in the cache."""
     stop: tuple[str, ...] = ()
     """Texts that end the reply where the first of them begins; at most four, because servers take no more. The reply
     does not contain the stop text. Use only texts that a model does not write while it thinks: they end that too."""
@@ -94,24 +80,20 @@ class ChatModel(Protocol):
 
     @property
     def identity(self) -> str:
-        """Names the model so that two different ones never share a cache entry or an artifact."""
+        """A name such that two different models never share a cache entry or an artifact."""
         ...
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Answers one request."""
+        """Answer one request."""
         ...
 
     async def aclose(self) -> None:
-        """Closes connections and frees memory. Calling it twice is harmless."""
+        """Close connections and free memory. Calling it twice is harmless."""
         ...
 
 
 class ModelLayer:
-    """What all layers around a model share: they have the identity of the model inside, and close it.
-
-    Args:
-        model: The model inside.
-    """
+    """What all layers around a model share: they have the identity of the model inside, and close it."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -122,21 +104,17 @@ class ModelLayer:
         return self._model.identity
 
     async def aclose(self) -> None:
-        """Closes the model inside."""
+        """Close the model inside."""
         await self._model.aclose()
 
 
 def cut_at_stop(text: str, stop: Iterable[str]) -> str:
-    """Gives the text before its first stop text, or all of it where there is none.
-
-    Every reply may go through here: a server that ignores `stop`, or leaves the stop text in the reply, then gives the
-    same text as one that obeys.
-    """
+    """Return the text before its first stop text: a server may ignore `stop`, or leave the stop text in the reply."""
     return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]
 
 
 def count_pieces(pieces: Sequence[str] | Sequence[bytes], length: int) -> int:
-    """Says how many of the first pieces are needed to spell a text of this length.
+    """Count the pieces that are needed to spell a text of this length.
 
     Servers also report probabilities for the tokens of the stop text. A token that begins before the stop text and ends
     in it is counted.

@@ -6,6 +6,8 @@ other text is the name of a model behind an OpenAI-compatible server; such names
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -13,13 +15,13 @@ from typing import Any, ClassVar, Protocol
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatModel
 from beliefrag.registry import ExtensionChoice, Registry
-
-__all__ = ["MODEL_PROVIDERS", "ModelAddress", "ModelProvider", "choose_provider", "default_verifier", "open_provider"]
+from beliefrag.settings import Settings
 
 # Each provider imports its own library when a model is opened.
 # ruff: noqa: PLC0415
 
 _DEFAULT_PROVIDER = "openai"
+_HOW = "with --model, or with model= in Python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class ModelAddress:
     """What was typed after the provider's name and its colon."""
     base_url: str | None = None
     timeout: float = 120.0
+    """The longest time of one call, in seconds."""
     context: int = 6144
+    """Tokens of a prompt and its reply together, for an embedded model."""
     threads: int | None = None
 
 
@@ -39,16 +43,9 @@ class ModelProvider(Protocol):
 
     default_verifier: ClassVar[str]
     """The verifier form that suits its models."""
-    reports_probabilities: ClassVar[bool | None]
-    """Whether its replies have token probabilities; None where this depends on the server."""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """Opens a model.
-
-        Raises:
-            ModelError: The model is not there.
-            SettingsError: An option or the address cannot be used.
-        """
+        """Open a model, or raise `ModelError` or `SettingsError`."""
 
 
 MODEL_PROVIDERS: Registry[ModelProvider, None] = Registry(
@@ -66,11 +63,10 @@ class OpenAIProvider:
     """A model behind a server."""
 
     default_verifier: ClassVar[str] = "structured"
-    reports_probabilities: ClassVar[bool | None] = None
     temperature: float | None = 0.0
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """Opens the model with the name that the server knows."""
+        """Open the model with the name that the server knows."""
         from beliefrag.models.openai_compatible import OpenAICompatible
 
         return OpenAICompatible(
@@ -87,14 +83,12 @@ class LocalProvider:
 
     default_verifier: ClassVar[str] = "slots"
     """Chosen by measurement; see docs/prompts.md."""
-    reports_probabilities: ClassVar[bool | None] = True
     reuse_prefix: bool = True
     prompt_memory_mib: int = 512
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """Opens weights by a name of the catalogue or by the path of a file."""
-        from beliefrag.models.embedded import Embedded
-        from beliefrag.models.llama_engine import check_is_gguf
+        """Open weights by a name of the catalogue or by the path of a file."""
+        from beliefrag.models.embedded import Embedded, check_is_gguf
         from beliefrag.models.weights import resolve
 
         path = resolve(f"local:{address.name}")
@@ -114,10 +108,9 @@ class ScriptedProvider:
     """A model whose replies are in a file."""
 
     default_verifier: ClassVar[str] = "structured"
-    reports_probabilities: ClassVar[bool | None] = True
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """Opens the script at a path."""
+        """Open the script at a path."""
         from beliefrag.models.scripted import Scripted
 
         return Scripted(address.name)
@@ -126,15 +119,7 @@ class ScriptedProvider:
 def choose_provider(
     model: str, options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[ExtensionChoice[ModelProvider, None], str]:
-    """Gives the provider that a model's text names, and the rest of the text.
-
-    Args:
-        model: As in the settings: `PROVIDER:NAME`, or the name of a model behind a server.
-        options: Options by the name of the provider.
-
-    Raises:
-        SettingsError: The package that offers the provider cannot be used, or an option is wrong.
-    """
+    """Return the provider that a model's text names, and the rest of the text."""
     prefix, colon, rest = model.partition(":")
     if colon and prefix != _DEFAULT_PROVIDER and prefix in MODEL_PROVIDERS:
         return MODEL_PROVIDERS.choose(prefix, options), rest
@@ -150,32 +135,83 @@ def open_provider(
     threads: int | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ChatModel:
-    """Opens the model that a text names, without any layer around it.
-
-    Args:
-        model: `local:NAME`, `local:FILE.gguf`, `scripted:FILE`, `PROVIDER:NAME` of another package, or else the name
-            of a model behind a server.
-        base_url: The server's address.
-        timeout: The longest time of one call, in seconds.
-        context: Tokens of a prompt and its reply together, for an embedded model.
-        threads: Threads of an embedded model; None uses all processors.
-        options: Options by the name of the provider.
+    """Open the model that a text names (`local:NAME`, `scripted:FILE`, ...), without any layer around it.
 
     Raises:
-        ModelError: The model is not there.
+        ModelError: The model cannot be used.
         SettingsError: The provider, an option or the address cannot be used.
     """
     choice, name = choose_provider(model, options)
-    address = ModelAddress(name, base_url, timeout, context, threads)
-    opened = choice.build(None).open_model(address)
+    opened = choice.build(None).open_model(ModelAddress(name, base_url, timeout, context, threads))
     if not isinstance(opened, ChatModel):
-        raise SettingsError(
-            f"The model provider {choice.name!r} opened {type(opened).__name__}, which is not a chat model.",
-            remedy="A chat model has identity, chat and aclose: see beliefrag.models.ChatModel.",
-        )
+        what = f"The model provider {choice.name!r} opened {type(opened).__name__}, which is not a chat model."
+        raise SettingsError(what, remedy="It needs identity, chat and aclose: see beliefrag.models.ChatModel.")
     return opened
 
 
 def default_verifier(model: str) -> str:
-    """Gives the verifier form that suits a model."""
+    """Return the verifier form that suits a model."""
     return choose_provider(model)[0].build(None).default_verifier
+
+
+def use_server_model(settings: Settings) -> Settings:
+    """Return settings that name a model: where they name a server and no model, the one model that the server has.
+
+    OPENAI_BASE_URL alone does not count: it may be set for other programs, and documents go to no server that was not
+    named for them.
+
+    Raises:
+        SettingsError: The server has no model or several, or cannot be asked.
+    """
+    if "model" in settings.model_fields_set or not settings.base_url:
+        return settings
+    names = list_server_models(settings.base_url)
+    if len(names) != 1:
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        listed = f"{len(names)} models: {', '.join(names[:10])}{more}" if names else "no model"
+        raise SettingsError(f"The server {_public(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
+    return settings.with_model(names[0])
+
+
+def list_server_models(base_url: str) -> list[str]:
+    """List the models that a server says it has.
+
+    Raises:
+        SettingsError: It cannot be asked, or its reply is not a list of models.
+    """
+    import httpx2
+
+    key = (os.environ.get("OPENAI_API_KEY") or "").strip()
+    headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    try:
+        url = httpx2.URL(base_url)
+        asked = url.copy_with(path=f"{url.path.rstrip('/')}/models")
+        with httpx2.Client(timeout=10.0) as client, client.stream("GET", asked, headers=headers) as response:
+            body = b""
+            for part in response.iter_bytes():
+                body += part
+                if len(body) > 4 * 1024 * 1024:
+                    raise ValueError("its list of models is larger than 4 MB")
+        if response.status_code != 200:
+            raise ValueError(f"it replied with status {response.status_code}")
+        reply = json.loads(body)
+        if not isinstance(reply, dict) or not isinstance(entries := reply.get("data"), list):
+            raise ValueError("its reply is not a list of models")
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise SettingsError(
+            f"The server {_public(base_url)} does not say which models it has: {said[:200] or type(error).__name__}.",
+            remedy=f"Check --base-url, or name a model {_HOW}.",
+        ) from None
+    # A name is shown on a terminal and sent back to the server.
+    names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+    return [name for name in names if isinstance(name, str) and name and name.isprintable() and len(name) <= 300]
+
+
+def _public(base_url: str) -> str:
+    import httpx2
+
+    try:
+        return str(httpx2.URL(base_url).copy_with(username=None, password=None, query=None, fragment=None))
+    except (httpx2.InvalidURL, ValueError):
+        return "at an address that cannot be read"

@@ -1,4 +1,4 @@
-"""A model that reads its replies from a file, so that demos and tests use the whole program without a model."""
+"""A model that reads its replies from a file so that demos and tests use the whole program without a model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from beliefrag.errors import ModelError, SettingsError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, status_error
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
-
-__all__ = ["Scripted"]
 
 _log = logging.getLogger(__name__)
 
@@ -80,13 +78,11 @@ class _Line(_Strict):
 
 
 class Scripted:
-    """Answers from a JSON Lines file, so that a demo, a test or a bug report gives the same every time.
+    """Answers from a JSON Lines file so that a demo, a test or a bug report gives the same every time.
 
     A line is an object with a `purpose` and a `reply` (a text, or an object that is sent as JSON). For a request, the
-    first line from the top that has its purpose, whose `match` occurs in its messages, and that has not been used yet,
-    answers. Each line answers once, unless it has `"repeat": true`. So the replies to one question come in the order
-    of the file. Where several questions run at the same time, `match` with a text that only one of them has keeps them
-    apart.
+    first line answers that has its purpose, whose `match` occurs in its messages, and that has not been used yet. Each
+    line answers once, unless it has `"repeat": true`.
 
         {"purpose": "answer", "match": "capital of France", "reply": "Paris"}
         {"purpose": "verifier", "match": ["Paris", "p1"], "reply": {"support": 0.9, "gap": 0.1}, "repeat": true}
@@ -95,15 +91,9 @@ class Scripted:
          "logprobs": [{"token": "New", "p": 0.8, "top": {"New": 0.8, "Old": 0.1}}, {"token": " York", "p": 0.9}]}
         {"purpose": "answer", "error": {"status": 429, "retry_after": 2}}
 
-    (The fourth is one line in the file, as all are.)
-
     `match` is one text or a list of texts that must all occur. `logprobs` are probabilities, not logarithms: one
-    distribution for a reply of one token, or a list of tokens that together spell the reply. They are given only to a
-    request that asks for them. A reply ends before a stop text of the request. `error` stands for what a server would
-    have answered with that HTTP status. An empty `reply` is an empty generation.
-
-    Args:
-        path: The file.
+    distribution for a reply of one token, or a list of tokens that together spell the reply (in one line of the file).
+    They are reported only to a request that asks for them. `error` is a server's HTTP status.
 
     Raises:
         SettingsError: The file cannot be read, or a line of it cannot be used.
@@ -113,12 +103,9 @@ class Scripted:
         try:
             content = Path(path).read_bytes()
             text = content.decode("utf-8-sig")
-        except OSError as error:
-            raise SettingsError(
-                f"The script {path} cannot be read: {error.strerror}.", remedy="Check the path."
-            ) from error
-        except UnicodeDecodeError:
-            raise SettingsError(f"The script {path} is not UTF-8 text.", remedy="Save it as UTF-8.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            said = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise SettingsError(f"The script {path} cannot be read: {said}.", remedy="Check the file.") from None
         # Only "\n" parts lines: a reply may hold other separators that str.splitlines would cut at.
         numbered = enumerate(text.split("\n"), start=1)
         self._lines = [_parse_line(line, f"{path}, line {number}") for number, line in numbered if line.strip()]
@@ -127,11 +114,11 @@ class Scripted:
 
     @property
     def identity(self) -> str:
-        """`scripted:` and a hash of the file, so that an edited script never meets old cache entries."""
+        """`scripted:` and a hash of the file so that an edited script never meets old cache entries."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Gives the reply of the first line that matches and is not used up."""
+        """Return the reply of the first line that matches and is not used up."""
         line = self._find_line(request)
         if line.error is not None:
             error = line.error
@@ -150,10 +137,10 @@ class Scripted:
         return ChatReply(text, tokens_in, tokens_out, seconds=0.0, counted_by=LOCAL_COUNT, tokens=tokens)
 
     async def aclose(self) -> None:
-        """Does nothing: the file is closed already."""
+        """Do nothing: the file is closed already."""
 
     def _find_line(self, request: ChatRequest) -> _Line:
-        # There is no await in here: two requests cannot get the same line.
+        # Nothing in here awaits: two requests cannot get the same line.
         for number, line in enumerate(self._lines):
             if number not in self._used and line.matches(request):
                 if not line.repeat:

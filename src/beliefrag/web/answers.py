@@ -13,7 +13,7 @@ from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
 
-__all__ = ["AnswerBody", "PassageBody", "answer_record", "remove_folders", "show_passage", "step_record"]
+__all__ = ["AnswerBody", "PassageBody", "ToolAnswer", "answer_record", "remove_folders", "show_passage", "step_record"]
 
 _MAX_EXCERPT = 1_000
 """Characters of a passage that are shown; passages have about a hundred words."""
@@ -50,8 +50,8 @@ class UsageBody(BaseModel):
     seconds: float = Field(description="time spent in model calls when they were made")
 
 
-class AnswerBody(BaseModel):
-    """The end of an episode. Declining is an outcome; a failure is an error."""
+class ToolAnswer(BaseModel):
+    """The end of an episode, for agents. Declining is an outcome; a failure is an error."""
 
     id: str = Field(description="of the request; also in the header X-Request-ID and in the server's log")
     outcome: Outcome = Field(
@@ -73,10 +73,15 @@ class AnswerBody(BaseModel):
     )
     nearest: list[Citation] = Field(description="when it abstained: the sentences that came nearest to an answer")
     sources: list[SourceBody] = Field(description="every passage that was read for the answer")
-    steps: list[Step]
     usage: UsageBody
     calibration: str = Field(description="what the probabilities were fitted for, and why they may be off here")
     guarantee: str | None = Field(description="the guarantee that holds for the answers, if there is one")
+
+
+class AnswerBody(ToolAnswer):
+    """The end of an episode with its steps. Declining is an outcome; a failure is an error."""
+
+    steps: list[Step]
 
 
 def answer_record(episode: Episode, service: AnswerService, request_id: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class BodyLimit:
         try:
             body = await self._read_body(Headers(scope=scope), receive)
         except HttpProblem as problem:
-            problem.headers["Connection"] = "close"
+            problem.headers = {"Connection": "close"}
             await refuse(scope, problem)(scope, receive, send)
             return
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]

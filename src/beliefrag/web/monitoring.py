@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Literal
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from beliefrag.record import Episode, Progress, Step
@@ -63,11 +61,11 @@ class ServerMetrics:
 
     def on_progress(self, progress: Progress) -> None:
         """Count each step as it ends, because a cancelled episode has paid for its calls too."""
-        if isinstance(progress, Episode) and progress.outcome is not None and progress.answerability is not None:
-            self._answerability.labels(str(progress.outcome)).observe(progress.answerability)
         calls = progress.calls if isinstance(progress, Step) else ()
         if isinstance(progress, Episode):
             calls = progress.calls_before_failure
+            if progress.answerability is not None:
+                self._answerability.labels(str(progress.outcome)).observe(progress.answerability)
         for call in calls:
             cached = "true" if call.cached else "false"
             self._calls.labels(call.purpose, cached).inc()
@@ -78,20 +76,6 @@ class ServerMetrics:
         """Count the end of an episode."""
         self._episodes.labels(ending).inc()
         self._episode_seconds.labels(ending).observe(seconds)
-
-
-class HealthBody(BaseModel):
-    """Whether the server lives."""
-
-    status: Literal["ok"]
-
-
-class ReadyBody(BaseModel):
-    """Which parts of the server can be used."""
-
-    status: Literal["ready", "not ready", "shutting down"]
-    model: bool
-    index: bool
 
 
 def health_routes(service: AnswerService) -> APIRouter:
@@ -111,14 +95,7 @@ def health_routes(service: AnswerService) -> APIRouter:
         status = "shutting down" if service.draining else "ready" if ready else "not ready"
         return AsciiJson({"status": status, **parts}, 200 if ready else 503)
 
-    not_ready: dict[int | str, dict[str, Any]] = {503: {"model": ReadyBody, "description": "It cannot answer now."}}
     for prefix in ("/v1", ""):
-        router.get(f"{prefix}/healthz", summary="Whether the server lives", response_model=HealthBody)(healthz)
-        ready = router.get(
-            f"{prefix}/readyz",
-            summary="Whether model and index can be used",
-            response_model=ReadyBody,
-            responses=not_ready,
-        )
-        ready(readyz)
+        router.get(f"{prefix}/healthz", summary="Whether the server lives")(healthz)
+        router.get(f"{prefix}/readyz", summary="Whether model and index can be used")(readyz)
     return router

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
-__all__ = ["AsciiJson", "HttpProblem", "ProblemBody", "is_openai_path", "problem_of_failure"]
+__all__ = ["AsciiJson", "HttpProblem", "is_openai_path", "problem_of_failure"]
 
 _NO_REPLY = frozenset({"EmptyReplyError", "ReplyError", "TransportError", "UnreadableReply"})
 _UNAVAILABLE = frozenset(
@@ -29,38 +29,17 @@ class AsciiJson(Response):
         return _JSON.encode(content).encode("ascii")
 
 
-class ProblemBody(BaseModel):
-    """Why there is no answer (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    request_id: str
-    remedy: str | None = None
-    field: str | None = None
-
-
+@dataclass(eq=False)
 class HttpProblem(Exception):
     """A request that ends without an answer: what was wrong, with which value, in which field, and what to do."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        detail: str,
-        *,
-        remedy: str = "",
-        field: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.remedy = remedy
-        self.field = field
-        self.headers = dict(headers or {})
+    status: int
+    code: str
+    detail: str
+    _: KW_ONLY
+    remedy: str = ""
+    field: str | None = None
+    headers: Mapping[str, str] | None = None
 
     def __str__(self) -> str:
         return f"{self.detail} {self.remedy}".rstrip()

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.record import Episode, Progress, Step
+from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ _CLIENT_LEFT = 499
 """The status that is logged if the client left; nothing was sent."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LOGGERS = ("beliefrag", "uvicorn", "opentelemetry")
+_LIBRARIES = {"uvicorn": logging.WARNING, "opentelemetry": logging.WARNING, "mcp": logging.ERROR}
+"""The levels of their logs; warnings of the MCP library quote headers."""
 _MASK = "***"
 _MAX_ERROR_CHARS = 1_000
 _CREDENTIALS = (
@@ -81,9 +82,7 @@ class RequestRecord:
     error: str | None = None
     """The message of an expected error, without credentials. Clients do not get it."""
     answerability: float | None = None
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
+    calls: list[ModelCall] = field(default_factory=list)
     refused: str | None = None
     """Why the request was refused before an episode began."""
     waiting: Waiting | None = None
@@ -95,22 +94,16 @@ class RequestRecord:
     def on_progress(self, progress: Progress) -> None:
         """Add up cost and outcome."""
         if isinstance(progress, Step):
-            self._texts += [progress.search.query or ""] if progress.search else []
+            self.calls += progress.calls
             self._texts += [passage.text for passage in progress.passages.values()]
-            self.calls += len(progress.calls)
-            self.tokens_in += sum(call.tokens_in for call in progress.calls)
-            self.tokens_out += sum(call.tokens_out for call in progress.calls)
+            self._texts += [progress.search.query or ""] if progress.search else []
         elif isinstance(progress, Episode):
+            self.calls += progress.calls_before_failure
             self._texts.append(progress.question.text)
-            if progress.outcome is not None:
-                usage = progress.usage
-                self.calls, self.tokens_in, self.tokens_out = usage.calls, usage.tokens_in, usage.tokens_out
-                self.answerability = progress.answerability
-            if progress.error is not None:
-                self.cause = progress.error.cause
-                # The message of an unforeseen error can quote anything, also the question.
-                if problem_of_failure(self.cause).status != 500:
-                    self.error = _remove_quotes(mask_credentials(progress.error.message), self._texts)
+            self.answerability, self.cause = progress.answerability, progress.cause or None
+            # The message of an unforeseen error can quote anything, also the question.
+            if progress.error is not None and problem_of_failure(progress.cause).status != 500:
+                self.error = _remove_quotes(mask_credentials(progress.error.message), self._texts)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Keep how the episode ended."""
@@ -118,10 +111,12 @@ class RequestRecord:
 
     def fields(self) -> dict[str, Any]:
         """Return what the log says about a request or a call."""
-        names = ["refused", "cause", "error"]
+        record = {name: getattr(self, name) for name in ("outcome", "answerability", "refused", "cause", "error")}
         if self.outcome is not None:
-            names = ["outcome", "answerability", "calls", "tokens_in", "tokens_out", *names]
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+            record["calls"] = len(self.calls)
+            record["tokens_in"] = sum(call.tokens_in for call in self.calls)
+            record["tokens_out"] = sum(call.tokens_out for call in self.calls)
+        return {name: value for name, value in record.items() if value is not None}
 
 
 def mask_credentials(text: str) -> str:
@@ -177,7 +172,14 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_own_headers(record)]
+                headers = {"x-request-id": record.request_id}
+                if (waiting := record.waiting) is not None:
+                    headers["x-queue-place"] = str(waiting.place)
+                    headers |= (
+                        {} if waiting.expected_seconds is None else {"x-queue-seconds": str(waiting.expected_seconds)}
+                    )
+                own = [(name.encode(), value.encode()) for name, value in headers.items()]
+                message["headers"] = [*message["headers"], *own]
             await send(message)
 
         try:
@@ -209,15 +211,6 @@ class RequestLog:
         _log.log(level, "request", extra={"fields": fields | record.fields()})
 
 
-def _own_headers(record: RequestRecord) -> list[tuple[bytes, bytes]]:
-    headers = [(b"x-request-id", record.request_id.encode())]
-    if (waiting := record.waiting) is not None:
-        headers.append((b"x-queue-place", b"%d" % waiting.place))
-        if waiting.expected_seconds is not None:
-            headers.append((b"x-queue-seconds", b"%d" % waiting.expected_seconds))
-    return headers
-
-
 class _JsonLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
@@ -231,24 +224,23 @@ class _JsonLine(logging.Formatter):
 
 @contextlib.contextmanager
 def json_log(stream: TextIO) -> Iterator[None]:
-    """Write the logs of this package and of its server to a stream, one JSON object per line, while it is entered."""
+    """Write the logs of this package and of its servers to a stream, one JSON object per line, while it is entered."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLine())
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [(list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
-    ours = logging.getLogger("beliefrag.web")
-    level_before = ours.level
-    for logger in loggers:
-        logger.handlers, logger.propagate = [handler], False
-    # With --debug everything is logged, which can include text.
-    if loggers[0].getEffectiveLevel() > logging.INFO:
-        ours.setLevel(logging.INFO)
-    for logger in loggers[1:]:
-        logger.setLevel(logging.WARNING)
+    level = logging.getLogger("beliefrag").getEffectiveLevel()
+    levels = {"beliefrag": level, "beliefrag.web": min(level, logging.INFO), **_LIBRARIES}
+    if level <= logging.DEBUG:
+        levels["mcp"] = level
+    before = []
+    for name, each in levels.items():
+        logger = logging.getLogger(name)
+        before.append((logger, logger.handlers, logger.propagate, logger.level))
+        logger.setLevel(each)
+        if name != "beliefrag.web":
+            logger.handlers, logger.propagate = [handler], False
     try:
         yield
     finally:
-        ours.setLevel(level_before)
-        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        for logger, handlers, propagate, each in before:
             logger.handlers, logger.propagate = handlers, propagate
-            logger.setLevel(level)
+            logger.setLevel(each)

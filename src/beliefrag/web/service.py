@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 import math
 import re
 import time
@@ -34,7 +33,7 @@ _WEIGHT = 0.2
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
 
-@dataclass
+@dataclass(eq=False)
 class QueueFull(Exception):
     """All places are taken and the queue is full; a place is likely to be free after so many seconds."""
 
@@ -132,12 +131,10 @@ class AdmissionQueue:
         if self._average is None:
             return None
         now = time.monotonic()
-        ends = [max(self._average - (now - began), 0.0) for began in self._started.values()]
-        ends += [0.0] * (self._places - len(ends))
-        heapq.heapify(ends)
-        for _ in range(place - 1):
-            heapq.heapreplace(ends, ends[0] + self._average)
-        return math.ceil(ends[0])
+        ends = sorted(max(self._average - (now - began), 0.0) for began in self._started.values())
+        ends = [0.0] * (self._places - len(ends)) + ends
+        rounds, first = divmod(place - 1, self._places)
+        return math.ceil(ends[first] + rounds * self._average)
 
     def _update_average(self, seconds: float) -> None:
         self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
@@ -311,12 +308,6 @@ class EpisodeTask:
                 self._run.result()
             raise ClientDisconnected
         return event
-
-    async def first_place(self) -> Waiting:
-        """Wait for the first place in the queue, or for the refusal."""
-        first = await self.next_event()
-        assert isinstance(first, Waiting)
-        return first
 
     async def wait(self, on_event: Callable[[Progress | Waiting], Awaitable[None]] | None = None) -> Episode:
         """Wait for the end of the episode."""

@@ -39,7 +39,6 @@ class EchoProvider:
     """Opens a model by the text after the colon."""
 
     default_verifier: ClassVar[str] = "structured"
-    reports_probabilities: ClassVar[bool | None] = False
     ends_with: str = ""
 
     def open_model(self, address: ModelAddress) -> ChatModel:

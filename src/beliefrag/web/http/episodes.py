@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -98,7 +98,7 @@ class HttpContext:
         task = EpisodeTask(self.service, question, assembly, observers, request.receive)
         try:
             # Until there is a place in the queue, a refusal can still be a status.
-            record.waiting = first = await task.first_place()
+            record.waiting = first = cast(Waiting, await task.next_event())
             if stream:
                 return _EpisodeStream(self.service, task, first, form)
             return AsciiJson(form.whole(answer_record(await task.wait(), self.service, record.request_id)))

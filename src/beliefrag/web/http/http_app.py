@@ -27,7 +27,7 @@ from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, en
 from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.monitoring import health_routes
-from beliefrag.web.problems import HttpProblem, ProblemBody, is_openai_path, problem_of_failure
+from beliefrag.web.problems import HttpProblem, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
 from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
 from beliefrag.web.service import AnswerService, Waiting
@@ -46,11 +46,8 @@ _ASK_REPLY: dict[str, Any] = {
     "content": {EVENT_STREAM: {}},
 }
 _PROBLEM: dict[str, Any] = {
-    "description": "There is no answer: a problem document, or OpenAI's error object at the addresses of its API.",
-    "content": {
-        "application/problem+json": {"schema": ProblemBody.model_json_schema()},
-        "application/json": {"schema": {"type": "object"}},
-    },
+    "description": "No answer: a problem document (RFC 9457), or OpenAI's error object at the addresses of its API.",
+    "content": {kind: {"schema": {"type": "object"}} for kind in ("application/problem+json", "application/json")},
 }
 
 
@@ -173,15 +170,10 @@ def _ask_route(context: HttpContext) -> Any:
     return ask
 
 
-class ReloadBody(BaseModel):
-    """The result of a reload."""
-
-    changed: bool = Field(description="whether the passages differ from those before")
-    corpus: str | None = Field(description="the fingerprint of the passages that are searched now")
-
-
-async def reload_passages(service: AnswerService, docs: Sequence[Path] | None, index: Path | None) -> ReloadBody:
-    """Open the passages again and use them for the next questions; running episodes keep the ones they began with.
+async def reload_passages(
+    service: AnswerService, docs: Sequence[Path] | None, index: Path | None
+) -> dict[str, bool | str | None]:
+    """Open the passages again for the next questions, and return whether they changed, and their fingerprint.
 
     Raises:
         BeliefRAGError: They cannot be opened. The service keeps the old ones.
@@ -189,11 +181,11 @@ async def reload_passages(service: AnswerService, docs: Sequence[Path] | None, i
     before = service.assembly.harness.made_with.get("corpus")
     service.replace_passages(await asyncio.to_thread(reopen_passages, service.assembly, docs=docs, index=index))
     corpus = service.assembly.harness.made_with.get("corpus")
-    return ReloadBody(changed=corpus != before, corpus=corpus)
+    return {"changed": corpus != before, "corpus": corpus}
 
 
 def _reload_route(context: HttpContext) -> Any:
-    async def reload(request: Request) -> ReloadBody:
+    async def reload(request: Request) -> dict[str, bool | str | None]:
         """Open the documents or the index again, with the settings that the server was started with."""
         if "origin" in request.headers:
             # Without a token a web page could make a browser send this.

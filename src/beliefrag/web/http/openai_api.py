@@ -51,28 +51,13 @@ _TOKENS = ("tokens_in", "tokens_out", "tokens")
 _USED = ("model", "messages", "input", "stream", "stream_options")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class ChatMessage(BaseModel):
+    """One message, of which text can be answered."""
 
-    type: str
-    text: str | None = None
-
-
-class _Message(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[_Part] | None = None
-
-
-class _InputMessage(_Message):
-    type: Literal["message"] = "message"
-
-
-class _StreamOptions(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    include_usage: bool | None = None
+    content: str | list[dict[str, Any]] | None = None
 
 
 class OpenAIBody(BaseModel):
@@ -87,30 +72,40 @@ class OpenAIBody(BaseModel):
 class ChatBody(OpenAIBody):
     """A chat completion request."""
 
-    messages: Annotated[list[_Message], Field(min_length=1, description="The last one, by the user, is answered.")]
-    stream_options: _StreamOptions | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1, description="The last one, by the user, is answered.")]
+    stream_options: dict[str, Any] | None = None
 
 
 class ResponsesBody(OpenAIBody):
     """A request of the Responses API."""
 
-    input: str | Annotated[list[_InputMessage], Field(min_length=1)] = Field(
+    input: str | Annotated[list[ChatMessage], Field(min_length=1)] = Field(
         description="A question, or messages of which the last one, by the user, is answered."
     )
 
 
-class _CompletionForm(ReplyForm):
+class _OpenAIForm(ReplyForm):
+    def __init__(self, request: Request, body: OpenAIBody, ignored: list[str]) -> None:
+        self._request_id = request_record(request.scope).request_id
+        self._model = body.model
+        self._created = int(time.time())
+        self._ignored = ignored
+
+    def _details(self, answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"ignored": self._ignored}
+
+
+class _CompletionForm(_OpenAIForm):
     """A chat completion, whole or in chunks."""
 
-    def __init__(self, request_id: str, body: ChatBody, ignored: list[str]) -> None:
-        self._request_id = request_id
-        self._ignored = ignored
-        self._head = {"id": f"chatcmpl-{request_id}", "created": int(time.time()), "model": body.model}
-        self._with_usage = bool(body.stream_options and body.stream_options.include_usage)
+    def __init__(self, request: Request, body: ChatBody, ignored: list[str]) -> None:
+        super().__init__(request, body, ignored)
+        self._head = {"id": f"chatcmpl-{self._request_id}", "created": self._created, "model": self._model}
+        self._with_usage = bool(body.stream_options and body.stream_options.get("include_usage"))
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        details = answer | {"ignored": self._ignored}
-        message = {"role": "assistant", "content": _answer_text(answer), "refusal": None, "beliefrag": details}
+        message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
+        message["beliefrag"] = self._details(answer)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage(answer)}
 
@@ -119,7 +114,7 @@ class _CompletionForm(ReplyForm):
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
         yield self._chunk({"content": _answer_text(answer)})
-        yield self._chunk({}, finish="stop", beliefrag=answer | {"ignored": self._ignored})
+        yield self._chunk({}, finish="stop", beliefrag=self._details(answer))
         if self._with_usage:
             yield self._chunk(None, usage=self._usage(answer))
         yield encode_event("[DONE]")
@@ -138,15 +133,10 @@ class _CompletionForm(ReplyForm):
         return {name: answer["usage"][ours] for name, ours in zip(names, _TOKENS, strict=True)}
 
 
-class _ResponseForm(ReplyForm):
+class _ResponseForm(_OpenAIForm):
     """A response of the Responses API, whole or as its events."""
 
-    def __init__(self, request_id: str, body: ResponsesBody, ignored: list[str]) -> None:
-        self._request_id = request_id
-        self._model = body.model
-        self._ignored = ignored
-        self._created = int(time.time())
-        self._sent = 0
+    _sent = 0
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         names = ("input_tokens", "output_tokens", "total_tokens")
@@ -158,7 +148,7 @@ class _ResponseForm(ReplyForm):
             output=[self._message(answer)],
             completed_at=max(self._created, int(time.time())),
             usage=usage,
-            beliefrag=answer | {"ignored": self._ignored},
+            beliefrag=self._details(answer),
         )
 
     def opening(self) -> Iterable[bytes]:
@@ -234,7 +224,7 @@ def openai_routes(context: HttpContext) -> APIRouter:
                 "invalid_parameter", "stream_options is only for streams.", "stream_options", "Leave it out."
             )
         question, skipped = _read_last(context, body.messages, "messages")
-        form = _CompletionForm(request_record(request.scope).request_id, body, ignored + skipped)
+        form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
         return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
@@ -244,9 +234,9 @@ def openai_routes(context: HttpContext) -> APIRouter:
         for name in ("previous_response_id", "conversation"):
             if name in ignored and context.earlier_turns == "refuse":
                 raise _conversation(f"{name} names earlier turns", name)
-        asked = [_Message(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+        asked = [ChatMessage(role="user", content=body.input)] if isinstance(body.input, str) else body.input
         question, skipped = _read_last(context, asked, "input")
-        form = _ResponseForm(request_record(request.scope).request_id, body, ignored + skipped)
+        form = _ResponseForm(request, body, ignored + skipped)
         check_question(question, service, field="input")
         return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
@@ -283,7 +273,7 @@ def _check_request(context: HttpContext, body: OpenAIBody) -> list[str]:
     return [name for name in given if name not in (*_USED, *_CHANGES_REPLY)]
 
 
-def _read_last(context: HttpContext, messages: Sequence[_Message], field: str) -> tuple[str, list[str]]:
+def _read_last(context: HttpContext, messages: Sequence[ChatMessage], field: str) -> tuple[str, list[str]]:
     """Return the text of the last message, and the places of those before it, which are ignored."""
     *before, last = messages
     if last.role != "user":
@@ -294,10 +284,11 @@ def _read_last(context: HttpContext, messages: Sequence[_Message], field: str) -
     place = f"{field}[{len(before)}].content"
     if last.content is None:
         raise _refusal("invalid_messages", "The last message has no content.", place)
-    parts = [_Part(type="text", text=last.content)] if isinstance(last.content, str) else last.content
-    if any(part.type not in ("text", "input_text") or part.text is None for part in parts):
+    parts = [{"type": "text", "text": last.content}] if isinstance(last.content, str) else last.content
+    texts = [part.get("text") for part in parts if part.get("type") in ("text", "input_text")]
+    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
         raise _refusal("unsupported_content", "Only text can be answered.", place, "Send only text.")
-    return "".join(part.text or "" for part in parts), [f"{field}[{index}]" for index in range(len(before))]
+    return "".join(map(str, texts)), [f"{field}[{index}]" for index in range(len(before))]
 
 
 def _conversation(what: str, field: str) -> HttpProblem:

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from beliefrag.web.auth import AllowedHosts, ServerAuth, is_loopback
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.mcp.mcp_stdio import library_log
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.monitoring import ServerMetrics, health_routes
 from beliefrag.web.request_log import RequestLog
@@ -58,8 +57,7 @@ def serve_mcp_http(
     service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
-    with library_log():
-        serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
+    serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:

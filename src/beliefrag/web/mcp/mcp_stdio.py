@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
-from collections.abc import Iterator
 
 from mcp.server.stdio import stdio_server
 
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.service import AnswerService
 
-__all__ = ["library_log", "serve_mcp_stdio"]
+__all__ = ["serve_mcp_stdio"]
 
 
 def serve_mcp_stdio(service: AnswerService) -> None:
@@ -22,8 +20,7 @@ def serve_mcp_stdio(service: AnswerService) -> None:
 
     After SIGINT or SIGTERM the process ends at once, with 130 or 143.
     """
-    with library_log():
-        asyncio.run(_serve_until_signal(service))
+    asyncio.run(_serve_until_signal(service))
 
 
 async def _serve_until_signal(service: AnswerService) -> None:
@@ -51,18 +48,3 @@ async def _serve_pipe(service: AnswerService) -> None:
     server = create_mcp_server(service)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-@contextlib.contextmanager
-def library_log() -> Iterator[None]:
-    """Send the MCP library's log to the handlers of ours: only errors, because its warnings quote headers."""
-    library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
-    before = library.handlers, library.propagate, library.level
-    debugging = ours.getEffectiveLevel() <= logging.DEBUG
-    library.handlers, library.propagate = ours.handlers, False
-    library.setLevel(logging.DEBUG if debugging else logging.ERROR)
-    try:
-        yield
-    finally:
-        library.handlers, library.propagate = before[:2]
-        library.setLevel(before[2])

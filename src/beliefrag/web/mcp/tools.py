@@ -37,7 +37,7 @@ from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import ACTION_WORDS, describe_reason
 from beliefrag.prompts import escape
 from beliefrag.record import CallStarted, Progress, Step
-from beliefrag.web.answers import AnswerBody, PassageBody, answer_record, show_passage
+from beliefrag.web.answers import PassageBody, ToolAnswer, answer_record, show_passage
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 from beliefrag.web.request_log import ClientDisconnected, RequestRecord, mask_credentials
@@ -126,7 +126,7 @@ def create_mcp_server(service: AnswerService) -> Server[Any]:
             annotations=annotations,
         )
         for name, title, description, arguments, reply in (
-            ("ask", "Ask the documents", _ASK, AskArguments, AnswerBody),
+            ("ask", "Ask the documents", _ASK, AskArguments, ToolAnswer),
             ("search", "Search the documents", _SEARCH, SearchArguments, SearchReply),
         )
     ]
@@ -206,7 +206,9 @@ class _Tools:
         receive = getattr(context.request, "receive", _wait_forever)
         task = EpisodeTask(service, question, assembly, [record], receive)
         try:
-            return answer_record(await task.wait(report), service, record.request_id)
+            answer = answer_record(await task.wait(report), service, record.request_id)
+            del answer["steps"]  # progress notifications have them, and an agent has to read what it gets
+            return answer
         finally:
             await task.cancel()
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from pydantic import ValidationError
 
 from beliefrag._version import __version__
-from beliefrag.bench.own_documents import OwnDocuments
+from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.record import CallStarted, Episode, Failure, Outcome, Progress, Step
 from beliefrag.runs.record import RUN_FILE, RunRecord, budget_of, thresholds_of
 from beliefrag.runs.summary import summarise_episodes

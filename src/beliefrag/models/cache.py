@@ -1,0 +1,465 @@
+"""Answers a request from the cache where the same model was sent the same request before.
+
+Replies are in one SQLite file that runs and processes share. Write-ahead logging lets processes read while one writes,
+and a commit is on disk before `put` returns: neither a killed process nor a power cut loses a reply that was paid for.
+Values are JSON. The file must be on a local disk: SQLite's shared memory does not work over a network file system.
+
+Each reply has a seal, a hash of its whole row. A reply that was edited, or in which a bit flipped, no longer matches
+its seal and is never returned. A file that SQLite cannot read is set aside, and its readable replies are copied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from beliefrag.errors import ModelError, ReplayMiss, SettingsError
+from beliefrag.file_lock import hold_lock
+from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer, TokenProbability
+from beliefrag.paths import cache_dir
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+_APPLICATION = 0x42525247
+"""Marks the file as ours so that a database of another program is never written to."""
+_VERSION = 2
+_BUSY_SECONDS = 10.0
+_REPLY_FIELDS = ("text", "tokens_in", "tokens_out", "seconds", "counted_by", "retries", "wasted_tokens")
+_FILES = ("", "-wal", "-shm")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# Texts are read as bytes, because a damaged one may not be UTF-8.
+_SELECT = "SELECT CAST(key AS BLOB), CAST(model AS BLOB), created, CAST(reply AS BLOB), seal FROM replies"
+_VALUES = "INTO replies (key, model, created, reply, seal) VALUES (?, ?, ?, ?, ?)"
+
+
+def reply_key(identity: str, request: ChatRequest) -> str:
+    """Return the key of a reply: a hash of the model's identity and of the whole request except its purpose.
+
+    The order of a schema's fields counts, because a model fills them in that order. Stop texts are part of the key only
+    for a request that has some: replies that were stored before stop texts existed keep their keys.
+    """
+    parts: list[Any] = [
+        1,  # the version of this list
+        identity,
+        [[message.role, message.content] for message in request.messages],
+        request.schema,
+        request.max_tokens,
+        request.top_logprobs,
+        request.sample,
+        0,  # the temperature; a provider that uses another has it in its identity
+    ]
+    if request.stop:
+        parts.append(request.stop)
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":"), default=dict).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class _PendingCall:
+    """A request that is being answered, and how many callers wait for its reply."""
+
+    task: asyncio.Task[ChatReply]
+    waiting: int = 0
+
+
+class CachedModel(ModelLayer):
+    """Answers from the store where it holds the reply; otherwise calls the model and stores its reply.
+
+    Two equal requests at the same time make one call. A reply that cannot be stored is still returned, because it has
+    been paid for. A stored reply that is damaged is asked for again. The file is opened at once so that an unusable
+    one is reported before anything is paid for. A replay uses the store alone, and raises `ReplayMiss` for requests
+    that it does not hold.
+    """
+
+    def __init__(self, model: ChatModel, path: Path, *, replay: bool = False) -> None:
+        super().__init__(model)
+        self._replay = replay
+        self._store = ReplyStore(path, read_only=replay)
+        # A commit waits for the disk and for other processes: not on the event loop. One thread, because only one at a
+        # time may use the connection.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reply-cache")
+        self._pending: dict[str, _PendingCall] = {}
+        self._missing: set[str] = set()
+        self._has_warned = False
+        self._closed = False
+
+    @property
+    def missing_keys(self) -> frozenset[str]:
+        """The keys of the requests that a replay found no reply for."""
+        return frozenset(self._missing)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the stored reply, or call the model and store its reply."""
+        key = reply_key(self.identity, request)
+        if self._replay:
+            # Reading waits for no other process, and takes less time than handing the work to the thread.
+            if found := self._find(key):
+                return found
+            self._missing.add(key)
+            raise ReplayMiss(
+                f"The cache holds no reply for this {request.purpose} call (key {key[:12]}).",
+                remedy="Run it without replay, with the same model and settings.",
+            )
+        call = self._pending.get(key)
+        joined = call is not None
+        if call is None:
+            call = self._pending[key] = _PendingCall(asyncio.create_task(self._find_or_call(key, request)))
+        call.waiting += 1
+        try:
+            # All waiting callers share the call: when one of them is cancelled, the others still get the reply.
+            reply = await asyncio.shield(call.task)
+        finally:
+            call.waiting -= 1
+            if not call.waiting:
+                call.task.cancel()
+                if self._pending.get(key) is call:
+                    del self._pending[key]
+        return replace(reply, cached=True) if joined else reply
+
+    async def aclose(self) -> None:
+        """Close the store and the model inside. Calling it twice is harmless."""
+        if not self._closed:
+            self._closed = True
+            await self._in_thread(self._store.close)
+            self._thread.shutdown(wait=False)
+        await self._model.aclose()
+
+    def _find(self, key: str) -> ChatReply | None:
+        try:
+            return self._store.get(key)
+        except DamagedReplyError as error:
+            _log.warning("%s", error.message)
+            return None
+        except sqlite3.Error as error:
+            remedy = "Set BELIEFRAG_CACHE_DIR to another folder, or use --set cache=false."
+            raise ModelError(f"The reply cache {self._store.path} cannot be read: {error}.", remedy=remedy) from error
+
+    async def _find_or_call(self, key: str, request: ChatRequest) -> ChatReply:
+        found = await self._in_thread(lambda: self._find(key))
+        if found is not None:
+            return found
+        reply = await self._model.chat(request)
+        try:
+            return await self._in_thread(lambda: self._store.put(key, self.identity, reply))
+        except sqlite3.Error as error:
+            if not self._has_warned:
+                self._has_warned = True
+                text = "%s cannot be written: %s. The run continues without storing replies."
+                _log.warning(text, self._store.path, error)
+            return reply
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        # Shielded, because a cancellation would drop work that waits for the thread: a reply paid for, and not stored.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """A reply with its key, its model and the time when it was stored."""
+
+    key: str
+    model: str
+    created: float
+    """When it was stored, in seconds since 1970."""
+    reply: ChatReply
+    seal: str | None = None
+    """The hash of the row; None in files that were exported before there were seals."""
+
+
+class DamagedReplyError(SettingsError):
+    """A stored reply does not match its seal, or cannot be read."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"The cached reply {key[:12]} is damaged.", remedy="Run once without replay to ask for it again."
+        )
+
+
+class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
+    """Replies by key, in a file that several processes can open at a time.
+
+    It is created, with its folder, if it is missing; `read_only` fails then, and works on a read-only medium. A file
+    that is not a reply store, or has another version, is a `SettingsError`.
+    """
+
+    def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self._read_only = read_only
+        if read_only and not self.path.is_file():
+            remedy = "Run once without replay to create it."
+            raise SettingsError(f"There is no reply cache at {self.path}.", remedy=remedy)
+        try:
+            if not read_only:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                if _size(self.path) == 0:
+                    self._make(lambda: _size(self.path) == 0)
+            self._opened = self.path.stat().st_ino
+            try:
+                self._db = self._open()
+            except sqlite3.DatabaseError as error:
+                if read_only or not _is_damage(error):
+                    raise
+                self._recover()
+        except (OSError, ModelError, sqlite3.Error) as error:
+            remedy = "Set BELIEFRAG_CACHE_DIR to a folder that can be written to, or use --set cache=false."
+            if isinstance(error, sqlite3.Error) and _is_damage(error):
+                remedy = "Run once without replay: a new cache with the readable replies is made."
+            said = getattr(error, "strerror", None) or error
+            raise SettingsError(f"The reply cache {self.path} cannot be opened: {said}.", remedy=remedy) from error
+
+    def get(self, key: str) -> ChatReply | None:
+        """Return the reply with this key, if any; raise `DamagedReplyError` where it does not match its seal."""
+        row = self._run(lambda db: db.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone())
+        return None if row is None else _read_row(row).reply
+
+    def put(self, key: str, model: str, reply: ChatReply) -> ChatReply:
+        """Store a reply and return the one that the store holds from now on: an earlier whole one stays."""
+        row = _row(StoredReply(key, model, time.time(), reply))
+        if self._run(lambda db: db.execute(f"INSERT OR IGNORE {_VALUES}", row).rowcount):
+            return reply
+        try:
+            return self.get(key) or reply
+        except DamagedReplyError:
+            self._run(lambda db: db.execute(f"INSERT OR REPLACE {_VALUES}", row))
+            return reply
+
+    def count(self) -> dict[str, int]:
+        """Count the replies of each model."""
+        return dict(self._db.execute("SELECT model, count(*) FROM replies GROUP BY model ORDER BY model"))
+
+    def __iter__(self) -> Iterator[StoredReply]:
+        """Yield all replies, oldest first. Damaged ones are skipped with a warning in the log."""
+        for row in self._db.execute(f"{_SELECT} ORDER BY created, key"):
+            try:
+                yield _read_row(row)
+            except DamagedReplyError as error:
+                _log.warning("%s It is skipped.", error.message)
+
+    def close(self) -> None:
+        """Close the file. Calling it twice is harmless."""
+        self._db.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run a statement, on a recovered file if this one is damaged."""
+        try:
+            return work(self._db)
+        except sqlite3.DatabaseError as error:
+            if self._read_only or not _is_damage(error):
+                raise
+            self._db.close()
+            self._recover()
+            return work(self._db)
+
+    def _recover(self) -> None:
+        """Set the damaged file aside, copy its readable replies into a new one, and open that."""
+        self._make(lambda: self.path.stat().st_ino == self._opened)
+        self._opened = self.path.stat().st_ino
+        self._db = self._open()
+
+    def _make(self, is_needed: Callable[[], bool]) -> None:
+        """Put a new file in place, with the readable replies of a damaged one, unless another process was faster."""
+        with hold_lock(_beside(self.path, ".lock")):
+            if not is_needed():
+                return
+            new = _beside(self.path, ".new")
+            for ending in _FILES:
+                _beside(new, ending).unlink(missing_ok=True)
+            kept = 0
+            with closing(_connect(new, "rwc")) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+                columns = "key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, reply TEXT NOT NULL"
+                db.execute(f"CREATE TABLE replies ({columns}, seal TEXT)")
+                db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                db.execute(f"PRAGMA user_version = {_VERSION}")
+                db.execute("BEGIN")
+                for row in _read_rows(self.path):
+                    with suppress(DamagedReplyError):
+                        kept += db.execute(f"INSERT OR IGNORE {_VALUES}", _row(_read_row(row))).rowcount
+                db.execute("COMMIT")
+            if _size(self.path):
+                aside = _beside(self.path, f".damaged-{time.time_ns() // 1_000_000}")
+                for ending in _FILES:
+                    with suppress(FileNotFoundError):
+                        _beside(self.path, ending).replace(_beside(aside, ending))
+                text = "The reply cache %s was damaged and is now %s; its %d readable replies were kept."
+                _log.warning(text, self.path, aside.name, kept)
+            new.replace(self.path)
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return self._check(_connect(self.path, "ro" if self._read_only else "rw"))
+        except sqlite3.OperationalError:
+            # Readers need a shared-memory file beside the database, which a read-only medium does not let them make.
+            # Without a log there is nothing to share, and the file can be read as it is.
+            if not self._read_only or _beside(self.path, "-wal").exists():
+                raise
+            return self._check(_connect(self.path, "ro&immutable=1"))
+
+    def _check(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        try:
+            (application,), (version,) = (
+                db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+            )
+            if (application, version) != (_APPLICATION, _VERSION):
+                what = f"has version {version}, not {_VERSION}" if application == _APPLICATION else "is not ours"
+                remedy = "Name another cache file, or move that one away."
+                raise SettingsError(f"The reply cache {self.path} {what}.", remedy=remedy)
+            # Read now so that a damaged file is found before anything is paid for.
+            db.execute("SELECT reply FROM replies LIMIT 1").fetchone()
+            db.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def reply_store_path() -> Path:
+    """Return the file that holds the replies of this machine."""
+    return cache_dir() / "replies.sqlite"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    # Used by one thread at a time, but not always by the one that opened it.
+    db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    # A flipped bit can make invalid UTF-8; the seal does not match then.
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return db
+
+
+_Row = tuple[bytes, bytes, Any, bytes, str | None]
+
+
+def _read_rows(path: Path) -> Iterator[_Row]:
+    """Yield rows from the front until one fails, then from the back. Rows may come twice."""
+    for order in ("ASC", "DESC"):
+        with suppress(sqlite3.DatabaseError), closing(_connect(path, "ro")) as db:
+            yield from db.execute(f"{_SELECT} NOT INDEXED ORDER BY rowid {order}")
+            return
+
+
+def _row(stored: StoredReply) -> tuple[str, str, float, str, str]:
+    text = reply_to_json(stored.reply)
+    seal = seal_row(stored.key.encode(), stored.model.encode(), stored.created, text.encode())
+    return stored.key, stored.model, stored.created, text, seal
+
+
+def _read_row(row: _Row) -> StoredReply:
+    key_bytes, model, created, text, seal = row
+    # A flipped bit in the head of a row can make a column empty.
+    if not (isinstance(key_bytes, bytes) and isinstance(model, bytes) and isinstance(text, bytes)):
+        raise DamagedReplyError(str(key_bytes))
+    key = key_bytes.decode("utf-8", "replace")
+    if seal != seal_row(key_bytes, model, created, text):
+        raise DamagedReplyError(key)
+    return StoredReply(key, model.decode("utf-8", "replace"), created, read_reply_json(key, text), seal)
+
+
+def seal_row(key: bytes, model: bytes, created: object, text: bytes) -> str:
+    """Return the seal of a row: a hash of all that it holds."""
+    parts = (key, model, repr(created).encode(), text)
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()[:32]
+
+
+def reply_to_json(reply: ChatReply) -> str:
+    """Write a reply in the form in which stores hold it."""
+    value: dict[str, Any] = {name: getattr(reply, name) for name in _REPLY_FIELDS}
+    if reply.truncated:
+        value["truncated"] = True
+    if reply.tokens is not None:
+        value["tokens"] = [[token.token, token.logprob, token.top] for token in reply.tokens]
+    return json.dumps(value, separators=(",", ":"))
+
+
+def read_reply_json(key: str, text: str | bytes) -> ChatReply:
+    """Read a reply from the form in which stores hold it, or raise `DamagedReplyError`."""
+    try:
+        value = json.loads(text)
+        tokens = value.pop("tokens", None)
+        if tokens is not None:
+            tokens = tuple(
+                TokenProbability(token, logprob, tuple((other, weight) for other, weight in top))
+                for token, logprob, top in tokens
+            )
+        reply = ChatReply(**value, tokens=tokens, cached=True)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise DamagedReplyError(key) from None
+    if not (isinstance(reply.text, str) and isinstance(reply.tokens_in, int) and isinstance(reply.tokens_out, int)):
+        raise DamagedReplyError(key)
+    return reply
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """How many replies an import added, how many were known, and how many the store has with another text."""
+
+    added: int
+    known: int
+    different: int
+
+
+_STORED = TypeAdapter(StoredReply)
+
+
+def export_lines(store: Iterable[StoredReply], *, model: str | None = None) -> Iterator[bytes]:
+    """Yield all replies, or those of one model, as one line of JSON each."""
+    for stored in store:
+        if model is None or stored.model == model:
+            yield _STORED.dump_json(stored) + b"\n"
+
+
+def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
+    """Put exported replies into a store. All lines are read first: a damaged file changes nothing."""
+    replies = [_read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+    added = known = different = 0
+    for stored in replies:
+        before = None
+        with suppress(DamagedReplyError):
+            before = store.get(stored.key)
+        if before is None:
+            store.put(stored.key, stored.model, replace(stored.reply, cached=False))
+            added += 1
+        elif before.text == stored.reply.text:
+            known += 1
+        else:
+            different += 1
+    return ImportCounts(added, known, different)
+
+
+def _read_line(line: bytes, number: int) -> StoredReply:
+    problem = "is not an exported reply"
+    with suppress(ValidationError):
+        stored = _STORED.validate_json(line)
+        if re.fullmatch(r"[0-9a-f]{64}", stored.key) and stored.seal in (None, _row(stored)[-1]):
+            return stored
+        problem = "was changed after it was exported"
+    raise SettingsError(f"Line {number} {problem}.", remedy="Give a file made with 'beliefrag cache export'.")

