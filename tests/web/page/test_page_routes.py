@@ -211,7 +211,7 @@ def test_feedback_of_another_form_is_refused(app: Asking, browser: httpx2.Client
 def test_a_file_without_any_right_answer_cannot_be_used(tmp_path: Path) -> None:
     file = tmp_path / "feedback.jsonl"
     file.write_text('{"question": "Who?", "answers": [], "feedback": "wrong"}\n', encoding="ascii")
-    with pytest.raises(DataError, match="nobody has said yet"):
+    with pytest.raises(DataError, match="none has a right answer yet"):
         load_user_questions(file, PASSAGES)
 
 

@@ -15,7 +15,6 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -70,11 +69,9 @@ _Count = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class RunIndex:
-    """The index of one run. `refresh` builds it or brings it up to date.
+    """The index of the run in a folder. `refresh` builds it or brings it up to date.
 
-    Args:
-        folder: The folder of the run.
-        database: The file to use; by default one in the cache folder. If it cannot be written, memory is used.
+    The database is a file in the cache folder unless another is given. If it cannot be written, memory is used.
     """
 
     def __init__(self, folder: Path, database: Path | None = None) -> None:
@@ -272,17 +269,6 @@ class EpisodeFilter(BaseModel):
     limit: Annotated[int, Field(ge=1, le=_MAX_ROWS)] = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The place of an episode in a list, and the episodes around it."""
-
-    place: int
-    """Counted from 1; 0 if the episode is not in the list."""
-    total: int
-    previous: int | None
-    next: int | None
-
-
 def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> tuple[int, list[Row]]:
     """Return how many episodes there are on all pages, and those of one page; by question, how many questions."""
     where, values = _where(wanted)
@@ -297,16 +283,17 @@ def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> tuple[int, list[Row
     return total, _with_titles(rows)
 
 
-def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Neighbours:
-    """Find the episodes before and after one in a list."""
+def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Row:
+    """Return the place of an episode in a list, counted from 1, and the ids of the episodes around it.
+
+    The place is 0 if the episode is not in the list.
+    """
     where, values = _where(wanted)
     query = f"SELECT id FROM ({_places(wanted, where)}) ORDER BY {_order(wanted)}, id"
     ids = [row["id"] for row in index.rows(query, values)]
-    if number not in ids:
-        return Neighbours(0, len(ids), None, None)
-    at = ids.index(number)
-    before, after = ids[at - 1] if at else None, ids[at + 1] if at + 1 < len(ids) else None
-    return Neighbours(at + 1, len(ids), before, after)
+    place = ids.index(number) + 1 if number in ids else 0
+    around = [None, *ids, None][place - 1 : place + 2] if place else [None] * 3
+    return {"place": place, "total": len(ids), "previous": around[0], "next": around[2]}
 
 
 def list_same_question(index: RunIndex, number: int) -> list[Row]:

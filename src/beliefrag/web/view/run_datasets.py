@@ -42,12 +42,9 @@ class RunDataset:
 
 
 class RunDatasets:
-    """Loads a run's datasets when they are first needed, and keeps them.
+    """Loads a run's datasets when they are first needed, from datasets or folders of datasets, and keeps them.
 
-    Args:
-        folders: Datasets, or folders of datasets.
-        records: What the run recorded about each dataset.
-        own: Where a user's own questions and documents are now, if they were named.
+    `own` is where a user's own questions and documents are now, if they were named.
     """
 
     def __init__(

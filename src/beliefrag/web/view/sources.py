@@ -61,12 +61,9 @@ class EpisodeSource(ABC):
 
 
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
-    """Open a run's folder or a trace file.
+    """Open a run's folder, with datasets or folders of datasets, or a trace file.
 
-    Args:
-        path: The folder or file.
-        data: Datasets of a run, or folders of datasets.
-        own: The questions and documents of a run over a user's own; those of this machine are remembered.
+    `own` is where the questions and documents of a run over a user's own are; this machine remembers its own.
     """
     if path.is_dir() or path.name == RUN_FILE:
         return RunSource(path if path.is_dir() else path.parent, data, own)
@@ -291,4 +288,4 @@ class LiveSource(GrowingEpisode, EpisodeSource):
 
 def _check_zero(number: int) -> None:
     if number:
-        raise NotAvailable(f"There is no episode {number} here, only number 0.")
+        raise NotAvailable(f"The only episode here has the number 0, not {number}.")

@@ -24,7 +24,6 @@ from beliefrag.web.view.export import export_name, export_page, read_asset
 from beliefrag.web.view.index import (
     LARGEST,
     EpisodeFilter,
-    Neighbours,
     Row,
     action_patterns,
     find_neighbours,
@@ -123,7 +122,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return {"datasets": list(run.datasets), "methods": list(run.methods), "patterns": patterns}
 
     @app.get("/api/episode/{number:int}/neighbours")
-    def neighbours(number: _Number, wanted: Annotated[EpisodeFilter, Query()]) -> Neighbours:
+    def neighbours(number: _Number, wanted: Annotated[EpisodeFilter, Query()]) -> Row:
         return find_neighbours(source.index, wanted, number)
 
     @app.get("/api/episode/{number:int}/others")
@@ -133,7 +132,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
 
 def _check_number(number: int) -> int:
     if number > LARGEST:
-        raise NotAvailable("There is no episode with such a number.")
+        raise NotAvailable("No episode has such a number.")
     return number
 
 
@@ -145,12 +144,7 @@ def _page() -> Response:
 
 
 class ViewServer:
-    """A local web server for one source, in a thread of its own while it is entered.
-
-    Args:
-        source: What to show. It is closed with the server.
-        port: Where to listen; 0 takes any free port.
-    """
+    """A local web server for one source, in a thread of its own while it is entered; it closes the source at its end."""
 
     def __init__(self, source: EpisodeSource, port: int = 0) -> None:
         self._source = source
