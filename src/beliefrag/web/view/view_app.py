@@ -144,7 +144,7 @@ def _page() -> Response:
 
 
 class ViewServer:
-    """A local web server for one source, in a thread of its own while it is entered; it closes the source at its end."""
+    """A local web server for one source, which it closes, in a thread of its own while it is entered."""
 
     def __init__(self, source: EpisodeSource, port: int = 0) -> None:
         self._source = source
