@@ -288,4 +288,4 @@ class LiveSource(GrowingEpisode, EpisodeSource):
 
 def _check_zero(number: int) -> None:
     if number:
-        raise NotAvailable(f"The only episode here has the number 0, not {number}.")
+        raise NotAvailable(f"Only episode 0 exists here, not episode {number}.")
