@@ -45,7 +45,7 @@ def test_a_trace_holds_the_whole_episode(trace: Path) -> None:
 
 
 def test_there_is_one_episode_in_a_trace(trace: Path) -> None:
-    with pytest.raises(NotAvailable, match="Only episode 0 .*not episode 1"):
+    with pytest.raises(NotAvailable, match=r"Only episode 0 .*not episode 1"):
         TraceSource(trace).episode(1)
 
 
