@@ -34,7 +34,7 @@ from typing import Any
 import tantivy
 
 # Loaded before a clock starts, as tantivy is: the writer loads it, and NumPy with it, when it makes the first graph.
-import beliefrag.retrieval.linked  # noqa: F401
+import beliefrag.retrieval.linked.build  # noqa: F401
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever
 from beliefrag.retrieval.store import ANALYSER
 from beliefrag.retrieval.writer import HEAP, THREADS

@@ -12,10 +12,9 @@ import pytest
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import Document, ReadPassage, cut_document
-from beliefrag.retrieval.linked import LinkedRetriever
 from beliefrag.retrieval.linked.build import ReadBlock, build_graph
-from beliefrag.retrieval.linked.graph import Arrays
-from beliefrag.retrieval.linked.names import NameKind
+from beliefrag.retrieval.linked.graph import Arrays, NameKind
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
 from beliefrag.retrieval.linked.words import split_text
 from beliefrag.retrieval.readers.text_files import find_markdown_links, slug
 from beliefrag.types import Passage

@@ -15,7 +15,8 @@ import tantivy
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, PassageSource, index_paths, open_retriever
-from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
+from beliefrag.retrieval.linked.ranking import load_ranker
 from beliefrag.retrieval.store import MANIFEST, CorpusState, passage_digest, to_passage
 
 CHILD = """

@@ -163,7 +163,7 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
         "bm25": "beliefrag.retrieval.bm25",
         "dense": "beliefrag.retrieval.dense.dense_retriever",
         "hybrid": "beliefrag.retrieval.dense.dense_retriever",
-        "linked": "beliefrag.retrieval.linked",
+        "linked": "beliefrag.retrieval.linked.linked_retriever",
         "postgres": "beliefrag.retrieval.engines.postgres",
         "opensearch": "beliefrag.retrieval.engines.opensearch",
         "imported": "beliefrag.integrations.imported",

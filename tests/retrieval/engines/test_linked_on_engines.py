@@ -10,7 +10,8 @@ import pytest
 from beliefrag.errors import RetrievalError, SettingsError
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.engines.engine_retriever import EngineRetriever, link_engine
-from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
+from beliefrag.retrieval.linked.ranking import load_ranker
 from beliefrag.types import Hit, Passage
 from tests.support.engines import RemoteEngine
 

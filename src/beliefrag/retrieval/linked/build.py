@@ -1,22 +1,27 @@
-"""Build the name graph of an index: read the passages block by block, then write who has and who mentions which name.
+"""Build the name graph of an index: read passages block by block, then write who has and who mentions which name.
 
-The words, the largest part, go to files at once. Rows of names are sorted one range of hashes after another, and what
-else is sorted in memory has a few short rows for each passage, so memory grows slowly with the corpus.
+Words go to files at once, and rows of names are sorted one range of hashes after another, so memory grows slowly.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.retrieval.linked.explicit import LinkRows, ResolvedLinks, find_links, resolve_links
-from beliefrag.retrieval.linked.graph import Arrays, keep_longest
-from beliefrag.retrieval.linked.names import LONGEST_NAME, SURENESS, NameKind, find_acronyms, hash_names, names_of
+from beliefrag.retrieval.linked.graph import LONGEST_NAME, SURENESS, Arrays, NameKind, keep_longest
+from beliefrag.retrieval.linked.names import (
+    LinkRows,
+    ResolvedLinks,
+    find_acronyms,
+    find_links,
+    hash_names,
+    names_of,
+    resolve_links,
+)
 from beliefrag.retrieval.linked.words import (
     FACTOR,
     Flags,
@@ -33,33 +38,30 @@ from beliefrag.retrieval.linked.words import (
 from beliefrag.retrieval.store import PassageRow
 
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""Applies a function to one block after another, and yields the results in their order, as `map` does."""
+"""Applies a function to blocks and yields the results in order, as `map` does."""
 
 _READ = 1000
 """Passages that are read at once."""
 _BLOCK = 1000
-"""Passages in whose words names are looked for at once."""
+"""Passages that are searched for names at once."""
 _ROWS = 1 << 20
 """Rows that are sorted at once, about."""
 _TERM_KINDS = (NameKind.TERM, NameKind.ENTRY)
 _MOST_EXPLAINING = 3
-"""An acronym that more passages explain, or whose long form more passages have, leads to none of them."""
+"""An acronym with more passages is ambiguous."""
 _BEGINS, _NAMED, _SHARED = 1, 2, 4
-"""What a run of words can be: the beginning of a name; a name that a passage has, or that passages only share."""
+"""Marks of a run of words: the beginning of a name, a name that a passage has, a name that passages only share."""
 _LARGEST_TABLE = 26
-"""Bits of a place in the largest table of marks: 64 MB."""
+"""Bits of an index into the largest table of marks: 64 MB."""
 _RARE_WORD = 3.0
 _LONGEST_SHARED = 5
 _MOST_SHARING = 20
 _MOST_MENTIONS = 40
-"""How many names of one passage count at most: the rarest."""
+"""The most names of one passage that count, the rarest ones."""
 
 
 def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks = map) -> dict[str, Any]:
-    """Build the graph of some passages in `arrays` and return what its header says.
-
-    `map_blocks` reads the blocks: `map` does it in this process, and another may do it on workers.
-    """
+    """Build the graph of some passages in `arrays` and return the facts for its header."""
     rows = _read_passages(blocks, arrays, map_blocks)
     links = resolve_links(rows)
     keys = arrays.read("keys", np.int64)
@@ -74,30 +76,27 @@ def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_bloc
     return {"passages": len(keys), "shared_names": len(shared), "links": len(links.passage)}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBlock:
-    """What a block of passages gives by itself; passages are counted from its first one."""
+class ReadBlock(NamedTuple):
+    """The words and names of a block of passages, which are numbered from 0."""
 
     keys: Long
     ids: tuple[bytes, ...]
     tokens: Tokens
     names: Hashes
     passages: Integers
+    """The passage of each name."""
     kinds: NDArray[np.uint8]
-    """The passage of each name, and how it came by it."""
     beginnings: Hashes
     """The hashes of all beginnings of names."""
     rows: LinkRows
-    """Those of links, and `acronyms`: rows of a passage, an acronym that it explains, and its long form."""
+    """The rows of links, and `acronyms`: a passage, an acronym that it explains, and the long form."""
 
 
 def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
-    """Split passages into words and find their names and links. It runs on workers, too."""
+    """Split passages into words and find their names and links; this runs on workers, too."""
     tokens = split_passages([(row.title, row.text) for row in rows])
     named = [(name, number, kind) for number, row in enumerate(rows) for name, kind in names_of(row.title, row.text)]
-    explained = [
-        (number, *pair) for number, row in enumerate(rows) if "(" in row.text for pair in find_acronyms(row.text)
-    ]
+    explained = [(number, *pair) for number, row in enumerate(rows) for pair in find_acronyms(row.text)]
     texts = [*(name for name, _, _ in named), *(text for _, *pair in explained for text in pair)]
     hashes, beginnings = hash_names(texts)
     own, pairs = hashes[: len(named)], hashes[len(named) :].reshape(-1, 2)
@@ -116,7 +115,7 @@ def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
 
 
 def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks) -> LinkRows:
-    """Write what passages have by themselves; return the rows of all blocks."""
+    """Write the words and names of all blocks; return the rows of all."""
     vocabulary = VocabularyBuilder(arrays)
     count = words = id_bytes = 0
     found = {name: [rows] for name, rows in read_block([]).rows.items()}
@@ -136,7 +135,7 @@ def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_b
         arrays.append("found_passage", read.passages + np.int32(count))
         arrays.append("found_kind", read.kinds)
         arrays.append("beginnings", read.beginnings)
-        # What came from a worker may lie in memory that cannot be written.
+        # Rows from a worker may lie in read-only memory.
         for name, rows in read.rows.items():
             found[name].append(np.column_stack((rows[:, 0] + np.uint64(count), rows[:, 1:])))
         count, words, id_bytes = count + len(read.keys), words + len(read.tokens.hashes), int(ends[-1])
@@ -145,7 +144,7 @@ def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_b
 
 
 def _ranges_of(hashes: Hashes) -> Iterator[Long]:
-    """Yield the places of all hashes, one range of hashes after another, as many at a time as are sorted at once."""
+    """Yield the places of all hashes, one range of hashes after another."""
     parts = len(hashes) // _ROWS + 1
     for part in range(parts):
         low, high = (part << 64) // parts, ((part + 1) << 64) // parts - 1
@@ -153,7 +152,7 @@ def _ranges_of(hashes: Hashes) -> Iterator[Long]:
 
 
 def _is_first(*columns: NDArray[Any]) -> Flags:
-    """Return which of sorted rows differ from the row before."""
+    """Return which sorted rows differ from the row before."""
     first = np.zeros(len(columns[0]), bool)
     first[:1] = True
     for column in columns:
@@ -162,14 +161,14 @@ def _is_first(*columns: NDArray[Any]) -> Flags:
 
 
 def _bounds_of(groups: Integers, count: int) -> Integers:
-    """Return where the rows of each group begin once they are sorted, and at last where all end."""
+    """Return the first row of each group in sorted rows, and the end of all."""
     return np.concatenate(([0], np.cumsum(np.bincount(groups, minlength=count)))).astype(np.int32)
 
 
 def _write_names(
     arrays: Arrays, acronyms: Hashes, links: ResolvedLinks, key_order: Integers, key_rank: Integers
 ) -> None:
-    """Write for each name the passages that have it, in the order of their keys, and for each passage its names."""
+    """Write the passages of each name, in the order of their keys, and the names of each passage."""
 
     def add(hashes: Hashes, passages: Integers, kind: NameKind) -> None:
         arrays.append("found_name", hashes)
@@ -178,7 +177,7 @@ def _write_names(
 
     add(*links.targets, NameKind.TARGET)
     add(*links.texts, NameKind.LINK_TEXT)
-    # Words of links count as titles there.
+    # The words of links count as titles here.
     add(*_find_homes_of_acronyms(arrays, acronyms), NameKind.ACRONYM)
     found = arrays.read("found_name", np.uint64)
     found_passage, found_kind = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
@@ -187,7 +186,7 @@ def _write_names(
         hashes, homes = found[here], key_rank[found_passage[here]].astype(np.int64) << 8 | found_kind[here]
         order = np.lexsort((homes, hashes))
         hashes, homes = hashes[order], homes[order]
-        # A passage that has a name twice keeps the surest kind.
+        # Of several kinds of a name the first counts.
         keep = _is_first(hashes, homes >> 8)
         hashes, kinds = hashes[keep], (homes[keep] & 0xFF).astype(np.uint8)
         begins = np.flatnonzero(_is_first(hashes))
@@ -209,11 +208,7 @@ def _write_names(
 
 
 def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, Integers]:
-    """Return acronyms with the passages that they lead to.
-
-    These are the passages whose title is the long form; if there is none, those that explain the acronym, if they are
-    few.
-    """
+    """Return acronyms with the few passages that have the long form as title, or else explain it."""
     explained: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for passage, acronym, long_form in acronyms.tolist():
         explained[acronym, long_form].add(passage)
@@ -234,7 +229,7 @@ def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, I
 
 
 class _Block(NamedTuple):
-    """The words of some passages one after another."""
+    """The words of some passages."""
 
     low: int
     """The number of the first passage."""
@@ -243,15 +238,15 @@ class _Block(NamedTuple):
     words: Integers
     capital: Flags
     bounds: Long
-    """Where each passage begins among the words, and at last where they end."""
+    """The first word of each passage, and the end of the words."""
 
     def owner(self, places: Long) -> Long:
-        """Return the passages of words, counted from the first one."""
+        """Return the passages of words, from 0."""
         return np.searchsorted(self.bounds, places, side="right") - 1
 
 
 class _Corpus:
-    """The words of all passages, and what is known of each word."""
+    """The words of all passages, and the hash and rarity of each word."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._starts = arrays.read("passage_starts", np.int64)
@@ -268,7 +263,7 @@ class _Corpus:
             yield _Block(low, part.start, self.words[part], self._capital[part], bounds - part.start)
 
     def hash_runs(self, words: Integers, starts: Long, lengths: Long) -> Iterator[tuple[Long, Hashes]]:
-        """Yield the runs that have one word, two words and so on, each with the hashes of these first words."""
+        """Yield the runs of at least one word, two words and so on, with the hashes of these words."""
         run = np.zeros(len(starts), np.uint64)
         for step in range(_LONGEST_SHARED):
             here = np.flatnonzero(lengths > step)
@@ -276,7 +271,7 @@ class _Corpus:
             yield here, run[here]
 
     def sum_rarity(self, words: Integers, starts: Long, lengths: Long) -> Floats:
-        """Return the sum of the rarities of each run's words."""
+        """Return the sum of rarities of each run."""
         rarity = np.zeros(len(starts), np.float64)
         here = np.arange(len(starts))
         for step in range(int(lengths.max(initial=0))):
@@ -286,22 +281,20 @@ class _Corpus:
 
 
 def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
-    """Find names that several passages mention though none is about them: runs of words with capital letters.
+    """Return names that no passage has: runs of two to five words with capitals that a few passages share.
 
-    A run of two to five such words that stands in at least two passages and in few is taken for a name. The names are
-    returned rising; `shared_at` says where each stands.
+    The array `shared_at` gets one place of each.
     """
     known: Hashes = arrays.read("name_hash", np.uint64)
-    # 1 for a word that begins with a letter, 2 more when it is rare: by word, of which there are fewer than tokens.
-    letters: Flags = arrays.read("word_letter", np.bool_)
-    about = (letters * (1 + 2 * (corpus.rarity >= _RARE_WORD))).astype(np.uint8)
+    # 0 for a word that does not begin with a letter, 3 for a rare word, 1 for others.
+    about = (arrays.read("word_letter", np.bool_) * (1 + 2 * (corpus.rarity >= _RARE_WORD))).astype(np.uint8)
     for block in corpus.read_blocks():
         capital = about.take(block.words, mode="clip")
         capital *= block.capital
-        # A run begins at a rare word with a capital letter after anything else, and goes on to the next small letter.
+        # A run begins at a rare word with a capital letter, and goes on to the next small letter.
         named = np.concatenate(([False], capital > 1))
         starts = np.flatnonzero(named[1:] > named[:-1])
-        # Runs are few, so their next words are looked at one by one; a mark ends the block, and so the last run.
+        # The mark at the end of the block ends the last run.
         lengths = np.ones(len(starts), np.int64)
         going = np.arange(len(starts))
         for step in range(1, _LONGEST_SHARED + 1):
@@ -319,7 +312,6 @@ def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
     places = arrays.read("run_at", np.int64)
     shared = [np.zeros(0, np.uint64)]
     for here in _ranges_of(runs):
-        # Passages come in their order, so those with one run stay in it.
         order = here[np.argsort(runs[here], kind="stable")]
         order = order[_is_first(runs[order], passages[order])]
         names, first, counts = np.unique(runs[order], return_index=True, return_counts=True)
@@ -332,10 +324,7 @@ def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
 
 
 class _NameTable:
-    """A table that rules out most runs of words as names or beginnings of names at once.
-
-    Some runs have the marks of others, so what it lets through is looked up.
-    """
+    """The marks of runs of words by a part of their hashes; some runs have the marks of others."""
 
     def __init__(self, arrays: Arrays, expected: int) -> None:
         self._bits = min(max(20, int(expected * 8).bit_length()), _LARGEST_TABLE)
@@ -349,34 +338,24 @@ class _NameTable:
         return self._marks.take((hashes >> self._shift).view(np.int64), mode="clip")
 
 
-class _Runs(NamedTuple):
-    """Runs of words that may be names; they may overlap."""
-
-    starts: Long
-    lengths: Long
-    hashes: Hashes
-    marks: NDArray[np.uint8]
-
-
-def _find_runs(words: Integers, word_hashes: Hashes, word_marks: NDArray[np.uint8], table: _NameTable) -> _Runs:
-    """Find the runs of words that are marked as names; `word_marks` are the marks of each word by itself."""
+def _find_runs(
+    words: Integers, word_hashes: Hashes, word_marks: NDArray[np.uint8], table: _NameTable
+) -> list[NDArray[Any]]:
+    """Return the starts, lengths, hashes and marks of the runs that may be names; they may overlap."""
     found: list[tuple[Long, Long, Hashes, NDArray[np.uint8]]] = []
     marks = word_marks.take(words, mode="clip")
-    # Whatever is a name of the texts begins one, too.
     at = np.flatnonzero((marks & _BEGINS) != 0)
     marks, runs = marks.take(at), word_hashes.take(words.take(at), mode="clip")
     for length in range(1, LONGEST_NAME + 1):
         likely = np.flatnonzero((marks & (_NAMED | _SHARED)) != 0)
         found.append((at[likely], np.full(len(likely), length), runs[likely], marks[likely]))
-        # Places rise, so those that are too close to the end are the last ones.
         within = int(np.searchsorted(at, len(words) - length))
         at, runs = at[:within], runs[:within] * FACTOR
         runs += word_hashes.take(words.take(at + length), mode="clip")
         marks = table.look_up(runs)
         more = np.flatnonzero((marks & _BEGINS) != 0)
         at, runs, marks = at[more], runs[more], marks[more]
-    starts, lengths, hashes, all_marks = (np.concatenate(column) for column in zip(*found, strict=True))
-    return _Runs(starts, lengths, hashes, all_marks)
+    return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
 class _Mentions(NamedTuple):
@@ -392,10 +371,7 @@ class _Mentions(NamedTuple):
 
 
 def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, shared: Hashes, key_rank: Integers) -> None:
-    """Write all mentions of the names that passages have, and of those that they only share.
-
-    Both kinds are looked for in one pass over the words. Explicit links are mentions too.
-    """
+    """Write the mentions of names that passages have, explicit links among them, and of names that they share."""
     known: Hashes = arrays.read("name_hash", np.uint64)
     is_term: Flags = arrays.read("name_is_term", np.bool_)
     own_name, own_bounds = arrays.read("own_name", np.int32), arrays.read("own_bounds", np.int32)
@@ -403,31 +379,29 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
     word_marks = table.look_up(corpus.hashes)
     needed = rarity_needed(corpus.count)
     for block in corpus.read_blocks():
-        runs = _find_runs(block.words, corpus.hashes, word_marks, table)
+        starts, lengths, hashes, marks = _find_runs(block.words, corpus.hashes, word_marks, table)
         # A title ends at the first mark of its passage, and does not mention itself.
-        marks = np.flatnonzero(block.words <= 1)
-        title_ends = marks[np.searchsorted(marks, block.bounds[:-1])]
-        likely = runs.starts > title_ends[block.owner(runs.starts)]
-        rarity = corpus.sum_rarity(block.words, runs.starts, runs.lengths)
-        likely &= rarity >= needed
-        rarity = rarity[likely]
-        runs = _Runs(runs.starts[likely], runs.lengths[likely], runs.hashes[likely], runs.marks[likely])
-        # A single word in small letters is a word and no name; the entries of a manual are names all the same.
-        written_as_name = (runs.lengths > 1) | block.capital[runs.starts]
+        ends = np.flatnonzero(block.words <= 1)
+        title_ends = ends[np.searchsorted(ends, block.bounds[:-1])]
+        rarity = corpus.sum_rarity(block.words, starts, lengths)
+        likely = (starts > title_ends[block.owner(starts)]) & (rarity >= needed)
+        starts, lengths, hashes, marks, rarity = (column[likely] for column in (starts, lengths, hashes, marks, rarity))
+        # A single word in small letters is not a name, unless a manual has an entry for it.
+        written_as_name = (lengths > 1) | block.capital[starts]
         for prefix, kind, names in (("named", _NAMED, known), ("shared", _SHARED, shared)):
-            at = np.flatnonzero((runs.marks & kind) != 0)
-            found = find_hashes(names, runs.hashes[at])
+            at = np.flatnonzero((marks & kind) != 0)
+            found = find_hashes(names, hashes[at])
             keep = found >= 0
             if kind == _NAMED:
                 keep &= written_as_name[at] | is_term[found]
-                # What a passage says of itself leads nowhere, and must not hide a shorter name within.
+                # A passage's own name leads nowhere, and must not hide a shorter name in it.
                 bounds = own_bounds[block.low : block.low + len(block.bounds)]
                 owned = np.repeat(np.arange(len(bounds) - 1) << 32, np.diff(bounds)) | own_name[bounds[0] : bounds[-1]]
-                keep &= find_hashes(owned, block.owner(runs.starts[at]) << 32 | found) < 0
+                keep &= find_hashes(owned, block.owner(starts[at]) << 32 | found) < 0
             else:
                 keep &= written_as_name[at]
             at = at[keep]
-            mentions = _Mentions(runs.starts[at], runs.lengths[at], found[keep], rarity[at])
+            mentions = _Mentions(starts[at], lengths[at], found[keep], rarity[at])
             mentions = mentions.choose(keep_longest(mentions.starts, mentions.lengths, len(block.words)))
             mentions = mentions.choose(_are_rarest(block.owner(mentions.starts), mentions.rarity))
             if kind == _NAMED:
@@ -449,7 +423,7 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
 
 
 def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> _NameTable:
-    """Mark all names and their beginnings; those of shared names are read where one of the passages has them."""
+    """Mark all names and their beginnings; those of shared names are read from one of their passages."""
     beginnings, places = arrays.read("beginnings", np.uint64), arrays.read("shared_at", np.int64)
     table = _NameTable(arrays, len(beginnings) + 2 * len(shared))
     table.mark(beginnings, _BEGINS)
@@ -461,7 +435,7 @@ def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) 
 
 
 def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions, corpus: _Corpus) -> _Mentions:
-    """Put the explicit links of a block among its mentions, in place of mentions that overlap them."""
+    """Put the explicit links of a block in place of mentions that overlap them."""
     here = slice(*np.searchsorted(links.passage, [block.low, block.low + len(block.bounds) - 1]).tolist())
     if here.start == here.stop:
         return mentions
@@ -483,7 +457,7 @@ def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _M
 
 
 def _are_rarest(owner: Long, rarity: Floats) -> Flags:
-    """Return which mentions are among the rarest of their passage; of equally rare ones the first."""
+    """Return which mentions are among the rarest of their passage, of equal ones the first."""
     if np.bincount(owner).max(initial=0) <= _MOST_MENTIONS:
         return np.ones(len(owner), bool)
     order = np.lexsort((-rarity, owner))

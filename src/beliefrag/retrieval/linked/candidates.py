@@ -9,37 +9,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beliefrag.retrieval.linked.graph import Mentions, NameGraph, keep_longest
-from beliefrag.retrieval.linked.names import SURENESS
+from beliefrag.retrieval.linked.graph import SURENESS, Mentions, NameGraph, keep_longest
 from beliefrag.retrieval.linked.words import Flags, Floats, Integers, Tokens, rarity_needed
 
 SHARED_KIND = 5
-"""The kind of a link between two passages that mention the same name; smaller kinds lead to a passage about it."""
-
-SEARCHED = 20
-"""How many of the best hits are candidates."""
-NEAR = 10
-"""How many of the nearest passages are, where there are vectors."""
-_SEEDS = 8
-"""How many of the best hits are followed along their links."""
+"""The kind of a link between two passages that mention the same name; smaller kinds lead to a passage that has it."""
+SEARCHED, NEAR = 20, 10
+"""The hits of the search, and of the search by vectors, that are candidates."""
+_SEEDS, _MOST_NAMED = 8, 6
+"""The hits, and the passages that the question names, whose links are followed."""
 _FIRST_SEEDS, _HOMES, _FEWER_HOMES = 4, 6, 3
-"""How many passages of a name are taken, best hits first: from the first seeds, and from the later ones."""
-_MOST_NAMED = 6
-"""How many passages that the question names are followed too."""
-_SHARED_SEEDS, _SHARED, _MOST_SHARED = 5, 4, 30
-"""Names that no passage is about are followed from so many of the best hits, to so many passages each and in all."""
-_MOST_SHARING = 12
-"""A name that more passages mention is not followed like that."""
+"""The passages of a name that are taken from the first seeds, and from the later ones."""
+_SHARED_SEEDS, _SHARED, _MOST_SHARED, _MOST_SHARING = 5, 4, 30, 12
+"""The seeds whose shared names are followed, to how many passages each and in all, unless too many share the name."""
 _BACKLINK_SEEDS, _BACKLINKS = 6, 4
-"""To how many seeds the passages that mention their names are added, and how many to each."""
+"""The seeds whose backlinks are followed, and how many of each."""
 _MOST_HOMES = 200
-"""A name that more passages have says nothing about which is meant."""
+"""A name that more passages have is ambiguous."""
 _MOST_MENTIONERS = 2000
-"""How many passages that mention one name are looked at, at most: the first ones."""
+"""The most mentions of one name that are read."""
 
 
 class Way(StrEnum):
-    """How a candidate came to be one."""
+    """How a candidate was found."""
 
     SEARCH = "search"
     NAMED = "named"
@@ -55,13 +47,13 @@ class Way(StrEnum):
 
 
 class Route(NamedTuple):
-    """The way to a candidate, from which passage, and where the name stands: a mention, or a name of the question."""
+    """How a candidate was found: the way, and the name that led to it."""
 
     way: Way
     source: int = -1
-    """The passage in which the name stands; -1 for the question."""
+    """The passage that mentions the name; -1 for the question."""
     start: int = -1
-    """Where the name begins among the words of that passage, or of the question."""
+    """The bounds of the name among the words of that passage, or of the question."""
     end: int = -1
 
 
@@ -76,20 +68,16 @@ class QuestionName(NamedTuple):
 
 @dataclass(slots=True)
 class Candidates:
-    """Candidates of a question, with how each was found."""
+    """The candidates of a question."""
 
     found: dict[int, Route] = field(default_factory=dict)
     named: dict[int, tuple[float, int, int]] = field(default_factory=dict)
-    """Passages whose name the question has: the name's rarity, how many passages have it, and its kind."""
+    """Passages that the question names: the name's rarity, how many passages have it, and its kind."""
     seeds: list[int] = field(default_factory=list)
-
-    def add(self, passage: int, route: Route) -> None:
-        """Add a passage unless it is there."""
-        self.found.setdefault(passage, route)
 
 
 def names_in_question(words: Tokens, rarity: Floats, graph: NameGraph) -> list[QuestionName]:
-    """Return the names that a question mentions; common words are left out, in a question without capitals too."""
+    """Return the names in a question, without common words."""
     written_with_capitals = bool(words.capital[1:].any())
     needed = rarity_needed(len(graph))
     found = []
@@ -107,21 +95,15 @@ def gather_candidates(
 ) -> Candidates:
     """Gather the candidates of a question: one step along names from the best hits and from named passages.
 
-    Args:
-        hits: What the search found, best first.
-        scores: The scores of many more hits: they say which passages of a name with many are meant.
-        names: Names in the question.
-        graph: The names of the corpus.
+    The scores of all hits decide which passages of an ambiguous name are meant.
     """
-    result = Candidates()
-    for passage in hits[:SEARCHED]:
-        result.add(passage, Route(Way.SEARCH))
+    result = Candidates({passage: Route(Way.SEARCH) for passage in hits[:SEARCHED]})
     for each in names:
         homes = graph.homes(each.name)
         passages, kinds = graph.home_passage[homes].tolist(), SURENESS[graph.home_kind[homes]].tolist()
         order = sorted(range(len(passages)), key=lambda at: (-scores.get(passages[at], 0.0), kinds[at]))
         for at in order[: _HOMES + 1]:
-            result.add(passages[at], Route(Way.NAMED, -1, each.start, each.end))
+            result.found.setdefault(passages[at], Route(Way.NAMED, -1, each.start, each.end))
             if each.rarity > result.named.get(passages[at], (0.0, 0, 0))[0]:
                 result.named[passages[at]] = (each.rarity, len(passages), kinds[at])
     named = sorted(result.named, key=lambda passage: -result.named[passage][0])[:_MOST_NAMED]
@@ -135,14 +117,14 @@ def gather_candidates(
 
 
 def follow_second_step(best: Sequence[int], result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
-    """Add what the best candidates of the first step lead to."""
+    """Add the passages that the best candidates of the first step lead to."""
     for seed in best:
         if seed not in result.seeds:
             _follow_links(seed, result, scores, graph, _FEWER_HOMES)
 
 
 def _first_mentions(mentions: Mentions, passage: int) -> dict[int, int]:
-    """Return the names that a passage mentions, in order, each with its first mention."""
+    """Return the names in a passage with their first mentions."""
     here = mentions.of_passage(passage)
     first: dict[int, int] = {}
     for mention, name in enumerate(mentions.name[here].tolist(), here.start):
@@ -161,11 +143,11 @@ def _follow_links(seed: int, result: Candidates, scores: Mapping[int, float], gr
         if len(homes) > most:
             homes = sorted(homes, key=lambda passage: -scores.get(passage, 0.0))[:most]
         for passage in homes:
-            result.add(passage, _route(Way.LINK, seed, graph.named, mention))
+            result.found.setdefault(passage, _route(Way.LINK, seed, graph.named, mention))
 
 
 def _follow_shared_names(result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
-    """Add passages that mention the same rare name as one of the best hits does."""
+    """Add passages that share a rare name with one of the best hits."""
     room = _MOST_SHARED
     for seed in result.seeds[:_SHARED_SEEDS]:
         for mentions in (graph.shared, graph.named):
@@ -179,12 +161,12 @@ def _follow_shared_names(result: Candidates, scores: Mapping[int, float], graph:
                 for other in sorted(new, key=lambda each: -scores.get(each, 0.0))[:_SHARED]:
                     if not room:
                         return
-                    result.add(other, _route(Way.SHARED, seed, mentions, mention))
+                    result.found.setdefault(other, _route(Way.SHARED, seed, mentions, mention))
                     room -= 1
 
 
 def _follow_backlinks(seed: int, result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
-    """Add passages that mention the name of a passage, where the search has found them somewhere."""
+    """Add the hits that mention the name of a passage."""
     mentions = graph.named
     near: dict[int, tuple[float, int]] = {}
     for name in graph.own_names(seed).tolist():
@@ -194,30 +176,28 @@ def _follow_backlinks(seed: int, result: Candidates, scores: Mapping[int, float]
             if passage != seed and passage in scores:
                 near.setdefault(passage, (scores[passage], mention))
     for passage in sorted(near, key=lambda each: -near[each][0])[:_BACKLINKS]:
-        result.add(passage, _route(Way.BACKLINK, seed, mentions, near[passage][1]))
+        result.found.setdefault(passage, _route(Way.BACKLINK, seed, mentions, near[passage][1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Links among the candidates of a question: passage `source` mentions a name of passage `target`."""
+class Links(NamedTuple):
+    """Links among candidates: `source` mentions a name of `target`, or shares a name with it."""
 
     source: Integers
     target: Integers
     start: Integers
-    """Where the mention begins among the words of the source, counted from the passage's beginning."""
+    """The bounds of the mention among the words of the source."""
     end: Integers
     homes: Integers
-    """How many passages have the mentioned name."""
+    """How many passages have the name."""
     kind: Integers
     rarity: Floats
-    """The sum of the rarities of the name's words."""
     in_question: Flags
     """Whether the question has the name too."""
     name: Integers
 
 
 def links_among(passages: Sequence[int], names: Sequence[QuestionName], graph: NameGraph) -> Links:
-    """Return all links between these passages, as places in the list."""
+    """Return all links between passages, which are numbered by their places."""
     place = {passage: at for at, passage in enumerate(passages)}
     rows: list[tuple[int, int, int, int, int, int]] = []
     both = (graph.named, graph.shared)
@@ -237,7 +217,7 @@ def links_among(passages: Sequence[int], names: Sequence[QuestionName], graph: N
             target = place.get(passage, -1)
             if target >= 0:
                 rows += [(at, target, mention, count, kind, name) for at, mention in places if at != target]
-    from_named = len(rows)
+    from_named = 0
     for number, (mentions, by_name) in enumerate(zip(both, mentioners, strict=True)):
         for name, places in by_name.items():
             total = int(mentions.name_bounds[name + 1] - mentions.name_bounds[name])

@@ -1,7 +1,7 @@
-"""The name graph: which passage has which name, and which passage mentions it, as arrays in a folder beside the index.
+"""The name graph: which passages have and mention which names, as arrays in a folder of the index.
 
-A mention is a place in a passage's words; a link is a mention together with a passage that has the name. Names that no
-passage is about join the passages that mention them. `build` makes the graph.
+A link is a mention together with a passage that has the name. Names that no passage has join the passages that mention
+them.
 """
 
 from __future__ import annotations
@@ -12,26 +12,53 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from beliefrag.retrieval.linked.names import LONGEST_NAME, SURENESS, NameKind
 from beliefrag.retrieval.linked.words import FACTOR, Flags, Floats, Hashes, Integers, Long, find_hashes
 from beliefrag.retrieval.store import sync_folder
 
+LONGEST_NAME = 10
+"""The most words of a name."""
 _HEADER = "arrays.json"
 _LARGEST_IN_MEMORY = 1 << 22
-"""Bytes of the largest table that is held in memory while arrays are made in a folder."""
+"""Larger tables of bytes lie in a file while arrays are written to a folder."""
+
+
+class NameKind(IntEnum):
+    """How a passage got a name."""
+
+    TITLE = 0
+    PLAIN_TITLE = 1
+    """The title without the words in parentheses that distinguish it."""
+    SUBJECT = 2
+    """What the first sentence defines."""
+    ACRONYM = 3
+    SHORT_TITLE = 4
+    """The title before its comma, or the first heading of a path."""
+    TERM = 6
+    """An option, parameter or field that an entry of a manual explains."""
+    HEADING = 7
+    """The last heading above the passage."""
+    ENTRY = 8
+    """A term in that heading."""
+    TARGET = 9
+    """A place that explicit links lead to; no text mentions it."""
+    LINK_TEXT = 10
+
+
+SURENESS = np.array([0, 1, 2, 3, 4, 5, 0, 1, 0, 0, 1], np.int32)
+"""How sure each kind of name is, as the ranker sees it: 0 for a title, 4 for a part of one."""
 
 
 class Arrays:
-    """Arrays in the files of a folder, or in memory: appended to while they are made, and mapped when they are read."""
+    """Arrays in files of a folder, which are mapped when they are read, or in memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -39,7 +66,7 @@ class Arrays:
 
     @classmethod
     def open(cls, folder: Path, version: int) -> Self:
-        """Open arrays that `write_arrays` has written; raise ValueError if they are of another version or damaged."""
+        """Open the arrays of a folder; raise ValueError if they have another version or are damaged."""
         header = json.loads((folder / _HEADER).read_text("utf-8"))
         if not isinstance(header, dict) or header.get("about", {}).get("format") != version:
             raise ValueError(f"{_HEADER} is not of version {version}")
@@ -49,14 +76,14 @@ class Arrays:
         return cls(folder)
 
     def append(self, name: str, values: NDArray[Any]) -> None:
-        """Add values at the end of an array."""
+        """Append values to an array."""
         file = self._files.get(name)
         if file is None:
             file = self._files[name] = (self._folder / name).open("wb") if self._folder else BytesIO()
         file.write(np.ascontiguousarray(values).data)
 
     def remove(self, name: str) -> None:
-        """Remove an array that was only needed on the way."""
+        """Remove a temporary array."""
         file = self._files.pop(name, None)
         if file is not None:
             file.close()
@@ -64,7 +91,7 @@ class Arrays:
                 (self._folder / name).unlink()
 
     def read(self, name: str, kind: DTypeLike) -> NDArray[Any]:
-        """Return an array; an empty one if nothing was appended."""
+        """Return an array, empty if nothing was appended."""
         file = self._files.get(name)
         if isinstance(file, BytesIO):
             return np.frombuffer(file.getvalue(), kind)
@@ -76,18 +103,18 @@ class Arrays:
         return np.memmap(path, kind, mode="r").view(np.ndarray)
 
     def make_table(self, size: int, kind: DTypeLike) -> NDArray[Any]:
-        """Return zeros to work with; a large table lies in an unnamed file, whose pages the system can drop."""
+        """Return zeros; a large table lies in an unnamed file, whose pages the system can drop."""
         width = size * np.dtype(kind).itemsize
         if not self._folder or width <= _LARGEST_IN_MEMORY:
             return np.zeros(size, kind)
         with tempfile.TemporaryFile(dir=self._folder) as file:
-            # Without the space the system would kill the process at the first write that finds the disk full.
+            # A write to a mapped page kills the process if the disk is full.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, width)
             return np.memmap(file, kind, mode="w+", shape=(size,)).view(np.ndarray)
 
     def _finish(self, about: dict[str, Any]) -> None:
-        """Flush all files to disk, and the header last."""
+        """Flush all files to disk, the header last."""
         sizes = {name: file.tell() for name, file in self._files.items()}
         self._files[_HEADER] = header = (self._folder or Path()).joinpath(_HEADER).open("wb")
         header.write(json.dumps({"about": about, "bytes": sizes}).encode())
@@ -96,16 +123,13 @@ class Arrays:
             os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Close the files that were appended to."""
+        """Close all files."""
         for file in self._files.values():
             file.close()
 
 
 def write_arrays(folder: Path, version: int, write: Callable[[Arrays], dict[str, Any]]) -> None:
-    """Write a folder of arrays, whole or not at all: it is written beside its place and renamed.
-
-    `write` returns what the header says about the arrays besides their version.
-    """
+    """Write a folder of arrays atomically; `write` returns facts for its header."""
     with tempfile.TemporaryDirectory(prefix="new-", dir=folder.parent, ignore_cleanup_errors=True) as beside:
         fresh = Path(beside) / "arrays"
         fresh.mkdir()
@@ -122,48 +146,45 @@ def write_arrays(folder: Path, version: int, write: Callable[[Arrays], dict[str,
     sync_folder(folder.parent)
 
 
-@dataclass(frozen=True, slots=True)
-class PassageWords:
-    """The words of some passages one after another: each its title, then its sentences, each with a mark at its end."""
+class PassageWords(NamedTuple):
+    """The words of some passages: the title of each, then its sentences, each with a mark at its end."""
 
     words: Integers
     sentence_starts: Integers
-    """Where each sentence begins among the words; a title is a sentence too."""
+    """The first word of each sentence; a title is a sentence too."""
     passage_starts: Integers
+    """The first word of each passage, and the end of the words."""
     passage_sentences: Integers
-    """Where each passage begins among the words and among the sentences, and at last where they end."""
-
-    def __len__(self) -> int:
-        return len(self.passage_starts) - 1
+    """The first sentence of each passage, and the end of the sentences."""
 
 
 class Mentions:
-    """Where the passages mention names: by passage, and by name."""
+    """Mentions of names, by passage and by name."""
 
     def __init__(self, arrays: Arrays, prefix: str) -> None:
         def read(name: str) -> Integers:
             return arrays.read(f"{prefix}_{name}", np.int32)
 
         self.start, self.end = read("start"), read("end")
-        """Where each mention begins and ends among the words of its passage."""
+        """The bounds of each mention among the words of its passage."""
         self.name, self.passage = read("name"), read("passage")
         self.rarity: Floats = arrays.read(f"{prefix}_rarity", np.float32)
         """The sum of the rarities of each mention's words."""
         self.bounds = read("bounds")
-        """Where the mentions of each passage begin."""
+        """The first mention of each passage."""
         self.by_name, self.name_bounds = read("by_name"), read("name_bounds")
 
     def of_passage(self, passage: int) -> slice:
-        """Return where the mentions of a passage lie."""
+        """Return the mentions of a passage."""
         return slice(int(self.bounds[passage]), int(self.bounds[passage + 1]))
 
     def passages_with(self, name: int) -> Integers:
-        """Return the passages that mention a name, one for each mention."""
+        """Return the passage of each mention of a name."""
         return self.passage[self.by_name[self.name_bounds[name] : self.name_bounds[name + 1]]]
 
 
 class NameGraph:
-    """A name graph that is opened for search."""
+    """A name graph that is open for search."""
 
     def __init__(self, arrays: Arrays) -> None:
         read = arrays.read
@@ -193,7 +214,7 @@ class NameGraph:
 
     @cached_property
     def average_length(self) -> float:
-        """Words of a passage on average, marks included."""
+        """The average number of words of a passage, marks included."""
         return len(self._words) / max(len(self), 1)
 
     @cached_property
@@ -201,7 +222,7 @@ class NameGraph:
         return self.keys[self._key_order]
 
     def numbers(self, keys: Long) -> Integers:
-        """Return the numbers of passages from their keys; -1 for a passage that the graph does not know."""
+        """Return the numbers of passages from their keys, -1 for unknown ones."""
         places = find_hashes(self._sorted_keys, keys)
         numbers = np.full(len(keys), -1, np.int32)
         numbers[places >= 0] = self._key_order[places[places >= 0]]
@@ -227,26 +248,26 @@ class NameGraph:
         return starts, lengths, names_
 
     def homes(self, name: int) -> slice:
-        """Return where a name's passages and kinds lie in `home_passage` and `home_kind`."""
+        """Return a name's range in `home_passage` and `home_kind`."""
         return slice(int(self.name_bounds[name]), int(self.name_bounds[name + 1]))
 
     def own_names(self, passage: int) -> Integers:
-        """Return the names of a passage that are sure: its title, with and without parentheses, and its subject."""
+        """Return the sure names of a passage: its title, with and without parentheses, and its subject."""
         here = slice(int(self._own_bounds[passage]), int(self._own_bounds[passage + 1]))
         return self._own_name[here][SURENESS[self._own_kind[here]] <= NameKind.SUBJECT]
 
     @cached_property
     def has_headings(self) -> bool:
-        """Whether any passage is below a heading or is the target of an explicit link."""
+        """Whether any passage is below a heading or the target of an explicit link."""
         return bool((self._own_kind >= NameKind.HEADING).any())
 
     def is_below_heading(self, passage: int) -> bool:
-        """Return whether a passage is below a heading or is the target of an explicit link."""
+        """Return whether a passage is below a heading or the target of an explicit link."""
         here = self._own_kind[self._own_bounds[passage] : self._own_bounds[passage + 1]]
         return bool((here >= NameKind.HEADING).any())
 
     def read_words(self, passages: Integers) -> PassageWords:
-        """Return the words of some passages, in the order given."""
+        """Return the words of some passages."""
         begin = self._passage_starts[passages]
         lengths = self._passage_starts[passages + 1] - begin
         starts = np.zeros(len(passages) + 1, np.int32)
@@ -263,12 +284,12 @@ class NameGraph:
 
 
 def keep_longest(starts: Long, lengths: Long, size: int) -> Long:
-    """Return which of overlapping runs of words stay: the longest first, of equally long ones the first."""
+    """Return which of overlapping runs of words to keep: the longest, then the first."""
     taken = np.zeros(size, bool)
     kept = [np.zeros(0, np.int64)]
     for length in range(LONGEST_NAME, 0, -1):
         here = np.flatnonzero(lengths == length)
-        # A shorter run that overlaps a longer one has its first or its last word in it.
+        # A run that overlaps a longer one has its first or its last word in it.
         here = here[~(taken[starts[here]] | taken[starts[here] + length - 1])]
         here = here[np.argsort(starts[here], kind="stable")]
         here = here[_are_apart(starts[here], length)]
@@ -280,12 +301,12 @@ def keep_longest(starts: Long, lengths: Long, size: int) -> Long:
 
 
 def _are_apart(starts: Long, length: int) -> Flags:
-    """Return which runs of one length stay if the first of those that overlap is kept."""
+    """Return which runs of one length to keep, of overlapping ones the first."""
     keep = np.ones(len(starts), bool)
     last = -1
     for place in np.flatnonzero(np.diff(starts) < length).tolist():
         if keep[place]:
             last = place
-        # The run before may be left out itself, and then the one before that decides.
+        # If the run before is dropped, the one before that decides.
         keep[place + 1] = starts[place + 1] >= starts[last] + length
     return keep

@@ -35,6 +35,7 @@ from beliefrag.retrieval.linked.ranking import (
     boost_linked,
     candidate_features,
     load_ranker,
+    number_titles,
     read_question,
 )
 from beliefrag.retrieval.linked.words import Floats, split_passages, split_text
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
 FORMAT = 5
-"""The version of the graph. One of another version is built again."""
+"""The version of the graph; a graph of another version is built again."""
 _FOLDER = "names-{}"
-"""The folder of a graph inside an index folder: it carries the fingerprint of the passages that it was made from."""
+"""The folder of a graph in an index folder, with the fingerprint of its passages."""
 _DEEP_SEARCH = 1000
 _SECOND_STEP_FROM = 6
 _MOST_CHARACTERS = 4000
-"""Of a longer question or query only the beginning is looked at for names."""
+"""The part of a long query that is searched for names."""
 
 
 class SearchedPassages(Retriever, Protocol):
@@ -63,41 +64,37 @@ class SearchedPassages(Retriever, Protocol):
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the passages."""
-        ...
 
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """Return the keys and scores of the k best passages."""
-        ...
 
     def get(self, ids: Iterable[str]) -> list[Passage]:
         """Return the passages with these ids, in the order given."""
-        ...
 
     def read_rows(self) -> Iterator[list[PassageRow]]:
         """Yield all passages, block by block."""
-        ...
 
 
 def write_graph(index: Path, opened: SearchedPassages, map_blocks: MapBlocks = map) -> bool:
-    """Make the graph of an index, whose lock the caller holds, unless it is there; return whether it was made."""
-    from beliefrag.retrieval.linked.build import build_graph  # noqa: PLC0415
-
+    """Build the graph of an index, whose lock the caller holds, if it is missing; return whether it was missing."""
     folder = index / _FOLDER.format(opened.fingerprint)
     try:
         Arrays.open(folder, FORMAT)
-        made = False
+        missing = False
     except (OSError, ValueError, KeyError):
-        made = True
+        from beliefrag.retrieval.linked.build import build_graph  # noqa: PLC0415
+
+        missing = True
         write_arrays(folder, FORMAT, lambda arrays: build_graph(opened.read_rows(), arrays, map_blocks))
     for old in index.glob(_FOLDER.format("*")):
         if old != folder:
             # A reader that has mapped the old files keeps them until it closes.
             shutil.rmtree(old, ignore_errors=True)
-    return made
+    return missing
 
 
 def graph_in_memory(opened: SearchedPassages) -> NameGraph:
-    """Make the graph of an index that lives in memory."""
+    """Build the graph of an index in memory."""
     from beliefrag.retrieval.linked.build import build_graph  # noqa: PLC0415
 
     arrays = Arrays()
@@ -105,8 +102,8 @@ def graph_in_memory(opened: SearchedPassages) -> NameGraph:
     return NameGraph(arrays)
 
 
-def open_graph(index: Path, fingerprint: str) -> NameGraph:
-    """Open the graph beside an index; raise IndexIncomplete if its passages have none."""
+def _open_graph(index: Path, fingerprint: str) -> NameGraph:
+    """Open the graph of an index; raise IndexIncomplete if it is missing."""
     try:
         return NameGraph(Arrays.open(index / _FOLDER.format(fingerprint), FORMAT))
     except (OSError, ValueError, KeyError) as problem:
@@ -118,13 +115,13 @@ def open_graph(index: Path, fingerprint: str) -> NameGraph:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The candidates of a search with what the ranker saw of them, and the order that it gave them."""
+    """The candidates of a search, their features, and their order."""
 
     candidates: Candidates
     features: Floats
     again: Rerank
     order: list[int]
-    """Places of the best candidates in `passages`, best first."""
+    """Indices of the best candidates in `passages`, best first."""
     probabilities: list[float]
 
     @property
@@ -135,7 +132,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class LinkedRetriever:
-    """Searches an index by BM25, follows names one step or two, and ranks the candidates by a fitted model.
+    """Search an index by BM25, follow names one or two steps, and rank the candidates by a fitted model.
 
     The score of a hit is the probability that the passage is needed.
     """
@@ -145,14 +142,14 @@ class LinkedRetriever:
     ranker: Ranker
     steps: int = 1
     near: DenseRetriever | None = None
-    """Its first passages are candidates too; None for candidates by words and names alone."""
+    """Adds its best passages to the candidates."""
 
     score_scale = ScoreScale(location=0.5, scale=0.2)
-    """A probability of one half is neither a good match nor a bad one; 0.9 reads as relevance 0.88, 0.1 as 0.12."""
+    """A probability of 0.9 reads as relevance 0.88, and 0.1 as 0.12."""
 
     @property
     def identity(self) -> str:
-        """Names the engine below, the ranker, the steps and the embedding model."""
+        """The engine, the ranker, the steps and the embedding model."""
         return _identity(self.ranker.name, self.steps, self.near.model.name if self.near else "", self.index.identity)
 
     @property
@@ -161,11 +158,11 @@ class LinkedRetriever:
         return self.index.fingerprint
 
     def close(self) -> None:
-        """Close the passages below, where they are on an engine elsewhere."""
+        """Close the retriever below."""
         close_retriever(self.index)
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Return the k passages that are most likely needed, most likely first, each with how it was found."""
+        """Return the k passages that are most likely needed, best first, with how each was found."""
         check_depth(k)
         ranking = self.rank(query)
         if ranking is None or not k:
@@ -175,20 +172,23 @@ class LinkedRetriever:
         routes = [ranking.candidates.found[number] for number in best]
         ids = [self.graph.passage_id(number) for number in best]
         sources = [self.graph.passage_id(route.source) for route in routes if route.source >= 0]
-        # One lookup for all, which may go to an engine elsewhere.
+        # A single lookup, since the engine may be remote.
         wanted = list(dict.fromkeys([*ids, *sources]))
         passages = dict(zip(wanted, self.index.get(wanted), strict=True))
         hits = [
             Hit(passages[name], probability, self._explain(route, passages[name], query, passages))
             for name, route, probability in zip(ids, routes, ranking.probabilities, strict=False)
         ]
-        # More were asked for than there are candidates: the search's own order fills up, below all that were ranked.
         if k > len(hits):
-            hits += self._fill_up(query, k, {hit.passage.id for hit in hits}, hits[-1].score if hits else 0.0)
+            # Below the candidates, the order of the search goes on.
+            known, lowest = {hit.passage.id for hit in hits}, hits[-1].score if hits else 0.0
+            rest = [hit.passage for hit in self.index.search(query, k) if hit.passage.id not in known]
+            for place, passage in enumerate(rest[: k - len(hits)], start=1):
+                hits.append(Hit(passage, lowest / (1 + place), Provenance(Way.SEARCH)))
         return hits
 
     def rank(self, query: str) -> Ranking | None:
-        """Rank the candidates for a query; None if nothing is found for it."""
+        """Rank the candidates for a query; return None if nothing is found."""
         found, found_scores = self.index.search_keys(query, _DEEP_SEARCH)
         if not found:
             return None
@@ -206,7 +206,7 @@ class LinkedRetriever:
         names = names_in_question(question.tokens, question.token_rarity, self.graph)
         candidates = gather_candidates(hits, score, names, self.graph)
         for hit in self.near.search(text, NEAR) if self.near else ():
-            candidates.add(self._numbers[hit.passage.id], Route(Way.DENSE))
+            candidates.found.setdefault(self._numbers[hit.passage.id], Route(Way.DENSE))
         ranking = self._rank_candidates(question, names, hits[:SEARCHED], candidates)
         if self.steps > 1:
             before = len(candidates.found)
@@ -221,7 +221,7 @@ class LinkedRetriever:
     ) -> Ranking:
         links = links_among(list(candidates.found), names, self.graph)
         features, matches = candidate_features(question, candidates, hits, names, links, self.graph)
-        again = Rerank.from_matches(question, matches, links)
+        again = Rerank(question.weights, matches.passage_soft, number_titles(matches.passages), links)
         places, probabilities = self.ranker.rank(features, again.features)
         places, probabilities = boost_linked(places, probabilities, candidates, links, question, matches, self.graph)
         return Ranking(candidates, features, again, places.tolist(), probabilities.tolist())
@@ -230,11 +230,6 @@ class LinkedRetriever:
     def _numbers(self) -> dict[str, int]:
         return {self.graph.passage_id(number): number for number in range(len(self.graph))}
 
-    def _fill_up(self, query: str, k: int, known: set[str], lowest: float) -> Iterator[Hit]:
-        rest = [hit.passage for hit in self.index.search(query, k) if hit.passage.id not in known]
-        for place, passage in enumerate(rest[: k - len(known)], start=1):
-            yield Hit(passage, lowest / (1 + place), Provenance(Way.SEARCH))
-
     def _explain(self, route: Route, passage: Passage, query: str, passages: Mapping[str, Passage]) -> Provenance:
         if route.way in (Way.SEARCH, Way.DENSE):
             return Provenance(route.way)
@@ -242,7 +237,7 @@ class LinkedRetriever:
             tokens = split_text(query[:_MOST_CHARACTERS])
             return Provenance(route.way, name=query[tokens.starts[route.start] : tokens.ends[route.end - 1]])
         source = self.graph.passage_id(route.source)
-        # A backlink's name is in the passage itself, a link's in the passage that it leads from.
+        # The name of a backlink is in the passage itself.
         holder = passage if route.way is Way.BACKLINK else passages[source]
         words = split_passages([(holder.title, holder.text)])
         name = words.text[words.starts[route.start] : words.ends[route.end - 1]]
@@ -254,9 +249,9 @@ def _identity(ranker: str, steps: int, near: str, searched: str | None = Bm25Ind
 
 
 def link_passages(searched: SearchedPassages, folder: Path) -> LinkedRetriever:
-    """Return linked retrieval over passages elsewhere, whose graph is kept in a folder that the caller has locked."""
+    """Return linked retrieval over remote passages, whose graph is kept in a folder that the caller has locked."""
     write_graph(folder, searched)
-    return LinkedRetriever(searched, open_graph(folder, searched.fingerprint), _shipped_ranker())
+    return LinkedRetriever(searched, _open_graph(folder, searched.fingerprint), _shipped_ranker())
 
 
 @cache
@@ -280,12 +275,12 @@ class LinkedOptions:
             raise ValueError("steps must be 1 or 2")
 
     def load_ranker(self) -> Ranker:
-        """Load the ranker that was chosen."""
+        """Load the chosen ranker."""
         return load_ranker(Path(self.ranker)) if self.ranker else _shipped_ranker()
 
     @property
     def identity(self) -> str:
-        """Names the ranking before anything is opened."""
+        """The identity of the ranking, before anything is opened."""
         near = ""
         if self.dense:
             from beliefrag.retrieval.dense.embedding_model import DenseOptions, name_model  # noqa: PLC0415
@@ -306,17 +301,16 @@ def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriev
         graph = graph_in_memory(index)
     else:
         try:
-            graph = open_graph(folder, index.fingerprint)
+            graph = _open_graph(folder, index.fingerprint)
         except IndexIncomplete:
             fresh = source.upgrade_index()
             if fresh is None:
                 raise
-            index, graph = fresh, open_graph(folder, fresh.fingerprint)
+            index, graph = fresh, _open_graph(folder, fresh.fingerprint)
     near = None
     if options.dense:
-        # The runtime of an embedding model is loaded for those who ask for it.
         from beliefrag.retrieval.dense.dense_retriever import open_dense  # noqa: PLC0415
         from beliefrag.retrieval.dense.embedding_model import DenseOptions  # noqa: PLC0415
 
         near = open_dense(DenseOptions(options.dense), source)
-    return LinkedRetriever(index, graph, ranker, options.steps, near=near)
+    return LinkedRetriever(index, graph, ranker, options.steps, near)

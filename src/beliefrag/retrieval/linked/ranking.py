@@ -1,18 +1,15 @@
-"""Score candidates: features as arrays for all candidates of a question at once, a fitted ranker, and a boost of links.
+"""Score candidates: features of all candidates of a question at once, a fitted ranker, and a boost of links.
 
-Two matrices carry most features. `exact` says which word of a passage is which word of the question (by stem); `soft`
-also counts words that begin alike. Maxima over windows, sentences and passages, weighed by how rare the question's
-words are, give coverage; what one passage covers beyond another gives novelty.
-
-The ranker, a linear first cut and boosted trees, looks twice. At the first look the best link of a candidate is the one
-to the passage that the search likes; at the second, the one to the passage that is likely needed.
+`exact` matrices say which word of a passage has the stem of which word of the question; `soft` ones also count words
+with the same beginning. The ranker, a linear first cut and boosted trees, looks twice: the second look also sees how
+likely the other candidates and the other ends of links are after the first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from io import BytesIO
@@ -41,11 +38,11 @@ _COMPARISON = frozenset((
 ))  # fmt: skip
 _ASKS = {"who": 1, "whom": 1, "whose": 1, "when": 2, "where": 3, "how": 4, "which": 5, "what": 6}
 _WINDOW = 10
-"""How many words on either side of a mention are looked at."""
+"""The words on either side of a mention that count."""
 _ALIKE = np.float32(0.6)
-"""What a word that only begins like a word of the question counts."""
+"""The match of a word that only begins like a word of the question."""
 _NOT_FOUND = 200
-"""The rank of a candidate that the search did not return."""
+"""The rank of a candidate that the search did not find."""
 
 _SIDES = ("in", "out", "with")
 _LINK_COLUMNS = (
@@ -59,7 +56,6 @@ FEATURES = (
     "question_length", "question_names", "comparison", "asks", "best_bm25", "top_leaves", "named_leave", "candidates",
     *(f"{side}_{column}" for side in _SIDES for column in _LINK_COLUMNS),
 )  # fmt: skip
-"""The columns of the ranker's input, in order."""
 
 _BEST = 4
 _RERANK_LINK_COLUMNS = ("likely", "chain", "gain", "both", "rarity", "homes", "rivals", "sum")
@@ -70,33 +66,32 @@ RERANK_FEATURES = (
     "like_better", "same_title_better",
     *(f"{side}_{column}" for side in _SIDES for column in _RERANK_LINK_COLUMNS),
 )  # fmt: skip
-"""The columns that the second look adds to those of the first, in order."""
+"""The columns that the second look adds."""
 
 _HANDED_ON = 0.2
-"""The part of its probability that a passage hands on, over all its links."""
+"""The part of its probability that a passage hands on over its links."""
 _SOURCES, _MOST_HOMES, _SUREST = 8, 8, 1
-"""So many of the most likely passages hand on, by names that few have: titles, headings, entries, explicit links."""
+"""Only the likeliest passages hand on, by names that few passages have: titles, headings, entries, explicit links."""
 _WINDOW_WEIGHT, _GAIN_WEIGHT, _RARITY_WEIGHT, _RAREST = 10.0, 10.0, 0.3, 12.0
 
 Columns = Mapping[str, NDArray[Any] | float]
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionWords:
-    """A question read into arrays: its words once each, and how much each weighs."""
+class QuestionWords(NamedTuple):
+    """The distinct words of a question as arrays."""
 
     tokens: Tokens
     token_rarity: Floats
-    """How rare each word of the question is, in its order."""
+    """The rarity of each word, repeated ones included."""
     stems: Integers
     prefixes: NDArray[np.uint32]
     rarity: Floats
     weights: Floats
-    """How rare each distinct word is, 0 for words that say nothing; they sum to 1."""
+    """Rarities that sum to 1, with 0 for function words."""
     length: int
     is_comparison: bool
     asks: int
-    """Which question word it has: 1 who, 2 when, 3 where, 4 how, 5 which, 6 what, 0 none."""
+    """The number of its question word in `_ASKS`, or 0."""
 
 
 def read_question(text: str, graph: NameGraph) -> QuestionWords:
@@ -108,7 +103,6 @@ def read_question(text: str, graph: NameGraph) -> QuestionWords:
     stems = graph.find_stems(hashes)
     rarest = np.float32(np.log(1 + (len(graph) + 0.5) / 0.5))
     rarity = np.where(stems >= 0, graph.stem_rarity[np.maximum(stems, 0)], rarest).astype(np.float32)
-    # A word that no passage has gets a number of its own, which matches nothing.
     _, first = np.unique(hashes, return_index=True)
     first.sort()
     weights = rarity[first].copy()
@@ -127,8 +121,7 @@ def read_question(text: str, graph: NameGraph) -> QuestionWords:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(NamedTuple):
     """The matches of question words in the candidates: by word, by sentence and by passage."""
 
     passages: PassageWords
@@ -150,13 +143,12 @@ def _match_words(question: QuestionWords, passages: PassageWords, graph: NameGra
     return Matches(passages, *words, *sentences, *wholes)
 
 
-def _number_titles(passages: PassageWords) -> Long:
-    """Return a number for the title of each candidate: equal ones are equal, and no title is like no other."""
+def number_titles(passages: PassageWords) -> Long:
+    """Return a number for the title of each passage, the same for equal titles; an empty title equals no other."""
     known: dict[bytes, int] = {}
-    result = np.empty(len(passages), np.int64)
+    result = np.empty(len(passages.passage_starts) - 1, np.int64)
     for at, first in enumerate(passages.passage_sentences[:-1].tolist()):
         begin, end = passages.sentence_starts[first : first + 2].tolist()
-        # A title without words is its mark alone.
         words = passages.words[begin : end - 1].tobytes()
         result[at] = known.setdefault(words, at) if words else at
     return result
@@ -177,10 +169,10 @@ def candidate_features(  # noqa: PLR0917 - all of them are needed
     links: Links,
     graph: NameGraph,
 ) -> tuple[Floats, Matches]:
-    """Return one row of features for each candidate, in the order of `candidates.found`."""
+    """Return a row of features for each candidate, in the order of `candidates.found`."""
     numbers = list(candidates.found)
     passages = graph.read_words(np.array(numbers, np.int32))
-    n, w = len(passages), question.weights
+    n, w = len(numbers), question.weights
     starts, sentence_starts = passages.passage_starts, passages.sentence_starts
     matches = _match_words(question, passages, graph)
     exact = matches.word_exact
@@ -188,11 +180,9 @@ def candidate_features(  # noqa: PLR0917 - all of them are needed
     lengths = np.diff(starts).astype(np.float32)
     ranks = {passage: rank for rank, passage in enumerate(hits)}
     search_rank = np.array([ranks.get(passage, _NOT_FOUND) for passage in numbers], np.float32)
-    nothing = (0.0, 0, -1)
-    named, named_homes, named_kind = np.array(
-        [candidates.named.get(passage, nothing) for passage in numbers], np.float32
-    ).T
-    # BM25 as the search has it, for candidates that no search returned too.
+    named_rows = [candidates.named.get(passage, (0.0, 0, -1)) for passage in numbers]
+    named, named_homes, named_kind = np.array(named_rows, np.float32).T
+    # BM25 for all candidates, whether a search found them or not.
     frequency = np.add.reduceat(exact, starts[:-1], axis=0)
     saturated = frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * lengths / graph.average_length)[:, None])
     bm25 = saturated @ question.rarity
@@ -201,7 +191,6 @@ def candidate_features(  # noqa: PLR0917 - all of them are needed
     owner = np.repeat(np.arange(n), np.diff(passages.passage_sentences))
     with_title_exact = np.maximum(matches.sentence_exact, title_exact[owner]) @ w
     with_title_soft = np.maximum(matches.sentence_soft, title_soft[owner]) @ w
-    # How much of the title the question has.
     rarity = graph.word_rarity[passages.words]
     title_end = sentence_starts[np.minimum(first_sentence + 1, len(sentence_starts) - 1)]
     summed = np.concatenate(([0], np.cumsum(rarity, dtype=np.float64)))
@@ -210,7 +199,7 @@ def candidate_features(  # noqa: PLR0917 - all of them are needed
     title_in = (summed_in[title_end] - summed_in[starts[:-1]]) / np.maximum(title_weight, 1e-6)
     rank_bm25 = np.empty(n, np.float32)
     rank_bm25[np.argsort(-bm25, kind="stable")] = np.arange(n)
-    # What the best passage of the search and the passages named in the question leave uncovered.
+    # The words that the best passage of the search and the passages named in the question leave uncovered.
     anchors = np.flatnonzero(named > 0)
     covered_named = matches.passage_exact[anchors].max(0) if len(anchors) else np.zeros_like(w)
     rest_top = (1 - matches.passage_exact[int(np.argmax(bm25))]) * w
@@ -250,22 +239,33 @@ def candidate_features(  # noqa: PLR0917 - all of them are needed
 
 
 def _adjacent_words(exact: Floats, weights: Floats, starts: Integers) -> Floats:
-    """Return how many adjacent words of the question are adjacent in each passage as well."""
-    if exact.shape[1] < 2 or len(exact) < 2:
-        return np.zeros(len(starts) - 1, np.float32)
+    """Return how many adjacent words of the question are adjacent in each passage."""
     pairs = np.zeros((len(exact), exact.shape[1] - 1), np.float32)
     np.multiply(exact[:-1, :-1], exact[1:, 1:], out=pairs[:-1])
-    found = np.maximum.reduceat(pairs, starts[:-1], axis=0) @ ((weights[:-1] + weights[1:]) / 2)
-    return np.asarray(found, np.float32)
+    found: Floats = np.maximum.reduceat(pairs, starts[:-1], axis=0) @ ((weights[:-1] + weights[1:]) / 2)
+    return found
 
 
 def _first_of_groups(order: Long, *keys: NDArray[Any]) -> Long:
-    """Return the first row of each group of equal keys, in an order in which these stand together."""
+    """Return the first row of each group of equal keys, in an order that keeps groups together."""
     new = np.zeros(len(order), bool)
     new[0] = True
     for key in keys:
         new[1:] |= key[order][1:] != key[order][:-1]
     return order[new]
+
+
+def _sides(links: Links, source: Long, target: Long) -> Iterator[tuple[str, Long, Long, Long]]:
+    """Yield the links into candidates, out of them, and of shared names: rows, this end, and the other end.
+
+    Links with an end below 0 are left out.
+    """
+    about, inside = links.kind < SHARED_KIND, (source >= 0) & (target >= 0)
+    sides = (("in", about, target, source), ("out", about, source, target), ("with", ~about, source, target))
+    for side, of_side, here, there in sides:
+        used = np.flatnonzero(of_side & inside)
+        if len(used):
+            yield side, used, here[used], there[used]
 
 
 def _link_features(  # noqa: PLR0917 - a part of the function above
@@ -278,20 +278,20 @@ def _link_features(  # noqa: PLR0917 - a part of the function above
 ) -> dict[str, Floats]:
     """Return features of the best link into each candidate, of the best link out of it, and of the best shared name."""
     passages = matches.passages
-    n, w = len(passages), question.weights
-    out = {f"{side}_{column}": np.zeros(n, np.float32) for side in _SIDES for column in _LINK_COLUMNS}
-    for side in _SIDES:
-        out[f"{side}_rank"] += 7
-    if not len(links.source):
-        return out
-    # Many links begin at one mention: what depends on the mention alone is computed once.
+    n, w = len(relative), question.weights
+    out = {
+        f"{side}_{column}": np.full(n, 7 if column == "rank" else 0, np.float32)
+        for side in _SIDES
+        for column in _LINK_COLUMNS
+    }
+    # Many links share a mention, whose features are computed once.
     keys = links.source.astype(np.int64) << 40 | links.start.astype(np.int64) << 20 | links.end
     _, once, back = np.unique(keys, return_index=True, return_inverse=True)
     source = links.source[once]
     sentence, around = _find_windows(passages, source, links.start[once], links.end[once])
     values: dict[str, NDArray[Any]] = {
-        "window": (_around_maximum(matches.word_exact, *around) @ w)[back],
-        "window_soft": (_around_maximum(matches.word_soft, *around) @ w)[back],
+        "window": (_window_maximum(matches.word_exact, around) @ w)[back],
+        "window_soft": (_window_maximum(matches.word_soft, around) @ w)[back],
         "sentence": (matches.sentence_exact[sentence] @ w)[back],
         "sentence_soft": (matches.sentence_soft[sentence] @ w)[back],
         "rarity": links.rarity,
@@ -302,16 +302,7 @@ def _link_features(  # noqa: PLR0917 - a part of the function above
     }
     covered, covered_soft = matches.passage_exact, matches.passage_soft
     titles = matches.sentence_exact[passages.passage_sentences[:-1]]
-    about = links.kind < SHARED_KIND
-    for side, of_side, all_here, all_there in (
-        ("in", about, links.target, links.source),
-        ("out", about, links.source, links.target),
-        ("with", ~about, links.source, links.target),
-    ):
-        used = np.flatnonzero(of_side)
-        if not len(used):
-            continue
-        here, there = all_here[used], all_there[used]
+    for side, used, here, there in _sides(links, links.source, links.target):
         both = np.maximum(covered[here], covered[there]) @ w
         order = (
             relative[there] + values["window_soft"][used] + 0.3 * (named[there] > 0) + 0.02 * links.rarity[used] + both
@@ -332,48 +323,39 @@ def _link_features(  # noqa: PLR0917 - a part of the function above
     return out
 
 
-def _find_windows(
-    passages: PassageWords, source: Integers, start: Integers, end: Integers
-) -> tuple[Long, tuple[Integers, Integers, Integers, Integers]]:
-    """Return the sentence of each mention, and the bounds of the words before and behind it there."""
+def _find_windows(passages: PassageWords, source: Integers, start: Integers, end: Integers) -> tuple[Long, Long]:
+    """Return the sentence of each mention, and the places of the words around it, -1 for missing ones."""
     begin = passages.passage_starts[source]
     place, last = begin + start, begin + end
     sentence = np.searchsorted(passages.sentence_starts, place, side="right") - 1
     low = np.maximum(np.maximum(place - _WINDOW, begin), passages.sentence_starts[sentence])
-    return sentence, (low, place, last, np.minimum(last + _WINDOW, passages.passage_starts[source + 1]))
+    high = np.minimum(last + _WINDOW, passages.passage_starts[source + 1])
+    before, after = low[:, None] + np.arange(_WINDOW), last[:, None] + np.arange(_WINDOW)
+    before, after = np.where(before < place[:, None], before, -1), np.where(after < high[:, None], after, -1)
+    return sentence, np.concatenate((before, after), axis=1)
 
 
-def _around_maximum(rows: Floats, low: Integers, place: Integers, last: Integers, high: Integers) -> Floats:
-    """Return the maxima of rows from `low` to `place` and from `last` to `high`, for each range."""
+def _window_maximum(rows: Floats, around: Long) -> Floats:
+    """Return the maxima of rows over windows."""
     padded = np.concatenate((rows, np.zeros((1, rows.shape[1]), np.float32)))
-    steps = np.arange(_WINDOW)
-    before, after = low[:, None] + steps, last[:, None] + steps
-    # Places outside a range lead to the row of zeros at the end.
-    before = np.where(before < place[:, None], before, len(rows))
-    after = np.where(after < high[:, None], after, len(rows))
-    result: Floats = padded[np.concatenate((before, after), axis=1)].max(1)
+    result: Floats = padded[around].max(1)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Rerank:
-    """What is known of all candidates of a question when the first look has been taken."""
+    """The facts on all candidates of a question that the second look needs."""
 
     weights: Floats
-    """How much each word of the question weighs."""
+    """The weights of the question's words."""
     covered: Floats
-    """Which of them each candidate has."""
+    """The words that each candidate covers."""
     titles: Long
-    """A number for the title of each candidate; equal titles have equal numbers."""
+    """A number for each title; equal titles have equal numbers."""
     links: Links
 
-    @classmethod
-    def from_matches(cls, question: QuestionWords, matches: Matches, links: Links) -> Rerank:
-        """Collect it from what the first look has computed."""
-        return cls(question.weights, matches.passage_soft, _number_titles(matches.passages), links)
-
     def features(self, kept: Long, logits: NDArray[np.float64]) -> Floats:
-        """Return one row for each candidate that the first look kept, from what it said of them."""
+        """Return a row for each candidate that the first look kept, from their logits."""
         n, w = len(kept), self.weights
         likely = (1 / (1 + np.exp(-logits))).astype(np.float32)
         best_first = np.argsort(-logits, kind="stable")
@@ -391,7 +373,7 @@ class Rerank:
             "third_likely": float(sorted_likely[2]),
             "fourth_likely": float(sorted_likely[3]),
         }
-        # What the best others, without the candidate itself, leave uncovered, and how much of that it covers.
+        # The words that the best other candidates leave uncovered, and those of them that a candidate covers.
         for count in range(1, _BEST + 1):
             first = best_first[: count + 1].tolist()
             held = np.tile(covered[first[:count]].max(0), (n, 1))
@@ -401,7 +383,7 @@ class Rerank:
             columns[f"beyond_{count}"] = np.maximum(covered - held, 0) @ w
             columns[f"left_by_{count}"] = 1 - held @ w
         better = place[:, None] > place[None, :]
-        # How much of what a candidate covers one better candidate covers too.
+        # The largest part of a candidate's words that one better candidate covers.
         shared = np.minimum(covered[:, None, :], covered[None, :, :]) @ w
         columns["like_better"] = (shared * better).max(1) / np.maximum(covered @ w, 1e-6)
         same_title = self.titles[kept][:, None] == self.titles[kept][None, :]
@@ -413,22 +395,10 @@ class Rerank:
         """Return features of the links into each candidate, out of it, and of shared names, by the other end."""
         n, w, links = len(kept), self.weights, self.links
         out = {f"{side}_{column}": np.zeros(n, np.float32) for side in _SIDES for column in _RERANK_LINK_COLUMNS}
-        if not len(links.source):
-            return out
-        at_kept = np.full(int(max(kept.max(), links.source.max(), links.target.max())) + 1, -1)
+        at_kept = np.full(len(self.covered), -1)
         at_kept[kept] = np.arange(n)
         source, target = at_kept[links.source], at_kept[links.target]
-        both_kept = (source >= 0) & (target >= 0)
-        about = links.kind < SHARED_KIND
-        for side, of_side, here_all, there_all in (
-            ("in", about, target, source),
-            ("out", about, source, target),
-            ("with", ~about, source, target),
-        ):
-            used = np.flatnonzero(of_side & both_kept)
-            if not len(used):
-                continue
-            here, there, name = here_all[used], there_all[used], links.name[used]
+        for side, used, here, there in _sides(links, source, target):
             gain = np.maximum(covered[here] - covered[there], 0) @ w
             both = np.maximum(covered[here], covered[there]) @ w
             chosen = _first_of_groups(np.lexsort((-both, -likely[there], here)), here)
@@ -438,19 +408,19 @@ class Rerank:
             out[f"{side}_both"][at] = both[chosen]
             out[f"{side}_rarity"][at] = links.rarity[used][chosen]
             out[f"{side}_homes"][at] = np.log1p(links.homes[used][chosen])
-            # Each pair counts once, however often the name is mentioned.
+            # Each pair counts once.
             pairs = np.unique(here.astype(np.int64) * n + there)
             out[f"{side}_sum"] = np.bincount(pairs // n, weights=likely[pairs % n], minlength=n).astype(np.float32)
-            out[f"{side}_rivals"] = _rivals(here if side == "in" else there, name, likely, here)
-        # What leads to the passage that leads here: a chain of two links.
-        used = np.flatnonzero(about & both_kept)
-        for side, here, there in (("in", target[used], source[used]), ("out", source[used], target[used])):
-            np.maximum.at(out[f"{side}_chain"], here, likely[there] * out["in_likely"][there])
+            out[f"{side}_rivals"] = _rivals(here if side == "in" else there, links.name[used], likely, here)
+        # A chain of two links.
+        for side, _, here, there in _sides(links, source, target):
+            if side != "with":
+                np.maximum.at(out[f"{side}_chain"], here, likely[there] * out["in_likely"][there])
         return out
 
 
 def _rivals(ends: Long, names: Integers, likely: Floats, here: Long) -> Floats:
-    """Return, for each candidate, the probability of the best other passage that its linked names lead to."""
+    """Return for each candidate the probability of the best other passage of its linked names."""
     result = np.zeros(len(likely), np.float32)
     first = _first_of_groups(np.lexsort((-likely[ends], names)), names)
     best_end = dict(zip(names[first].tolist(), ends[first].tolist(), strict=True))
@@ -462,10 +432,9 @@ def _rivals(ends: Long, names: Integers, likely: Floats, here: Long) -> Floats:
 
 
 class BoostedTrees(NamedTuple):
-    """The sum of many small trees, as a logit.
+    """The sum of many small trees, as a logit, in arrays of trees by nodes.
 
-    All arrays have one row per tree and one column per node, filled up with leaves. A leaf leads to itself, so every
-    walk takes `depth` steps and needs no test for the end.
+    A leaf leads to itself, so every walk takes `depth` steps.
     """
 
     feature: NDArray[np.int16]
@@ -482,7 +451,7 @@ class BoostedTrees(NamedTuple):
         base = (np.arange(trees) * nodes)[:, None]
         at = np.broadcast_to(base, (trees, len(rows)))
         feature, threshold = self.feature.ravel(), self.threshold.ravel()
-        # Left and right of a node lie side by side, so one lookup serves both.
+        # Both children of a node are adjacent, so one lookup serves both.
         children = (np.stack((self.right, self.left), -1).astype(np.int64) + base[:, :, None]).ravel()
         columns = np.ascontiguousarray(rows.T).ravel()
         across = np.arange(len(rows))[None, :]
@@ -495,25 +464,23 @@ class BoostedTrees(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """Estimates the probability that a candidate is needed to answer the question."""
+    """Estimate the probability that a candidate is needed to answer the question."""
 
     name: str
-    """Names the fit in identities: a short name and eight digits of the file's hash."""
+    """A short name and eight digits of the file's hash."""
     weights: Floats
     """The linear first cut: its best `kept` candidates reach the trees."""
     intercept: float
     kept: int
     trees: BoostedTrees
-    """The first look at the kept candidates, each by itself."""
     second: BoostedTrees
-    """The second look: the same, and how they stand to each other."""
+    """The trees of the second look."""
     about: dict[str, Any]
 
     def rank(self, rows: Floats, look_again: LookAgain) -> tuple[Long, NDArray[np.float64]]:
-        """Return the places of the best candidates, best first, with their probabilities.
+        """Return the places of the kept candidates, best first, with their probabilities.
 
-        Equally good ones stay in the order in which they came. `look_again` computes the further features of the second
-        look from the kept places and their logits.
+        `look_again` computes the further features of the second look from the kept places and their logits.
         """
         kept, again = self.look_twice(rows, look_again)
         logits = self.second.logits(again)
@@ -521,29 +488,27 @@ class Ranker:
         return kept[order], 1 / (1 + np.exp(-logits[order]))
 
     def look_once(self, rows: Floats) -> tuple[Long, Floats]:
-        """Return the places of the candidates that the linear cut keeps, and what the first trees see of them."""
+        """Return the places of the candidates that the linear cut keeps, and the rows of the first trees."""
         linear = (rows @ self.weights + np.float32(self.intercept)).astype(np.float32)
         kept = np.sort(np.argsort(-linear, kind="stable")[: self.kept])
         return kept, np.concatenate((rows[kept], linear[kept, None]), axis=1)
 
     def look_twice(self, rows: Floats, look_again: LookAgain) -> tuple[Long, Floats]:
-        """Return the places of the kept candidates, and what the second trees see of them."""
+        """Return the places of the kept candidates, and the rows of the second trees."""
         kept, first = self.look_once(rows)
         return kept, np.concatenate((first, look_again(kept, self.trees.logits(first))), axis=1)
 
     def save(self, path: Path) -> None:
         """Write the ranker to an `.npz` file without pickled objects."""
-        looks = (("first", self.trees), ("second", self.second))
-        trees: dict[str, Any] = {
-            f"{look}_{name}": np.asarray(values) for look, held in looks for name, values in held._asdict().items()
-        }
+        held: dict[str, Any] = {"weights": self.weights, "intercept": self.intercept, "kept": self.kept}
+        for look, trees in (("first", self.trees), ("second", self.second)):
+            held |= {f"{look}_{name}": values for name, values in trees._asdict().items()}
         about = json.dumps({**self.about, "features": [*FEATURES, *RERANK_FEATURES]}, sort_keys=True)
-        trees |= {"weights": self.weights, "intercept": np.float64(self.intercept), "kept": np.int64(self.kept)}
-        np.savez_compressed(path, **trees, about=np.array(about))
+        np.savez_compressed(path, **held, about=about)
 
 
 def load_ranker(path: Path | None = None) -> Ranker:
-    """Load a ranker: the one that is shipped, or one that a user has fitted."""
+    """Load the shipped ranker, or one that a user has fitted."""
     try:
         data = (files("beliefrag.retrieval.linked") / "ranker.npz" if path is None else path).read_bytes()
         with np.load(BytesIO(data), allow_pickle=False) as held:
@@ -575,11 +540,11 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     matches: Matches,
     graph: NameGraph,
 ) -> tuple[Long, NDArray[np.float64]]:
-    """Raise what likely passages lead to, in documents with headings and links.
+    """Raise the probabilities of what likely passages lead to, in documents with headings and links.
 
-    The ranker was fitted on an encyclopedia, where a passage that is needed as the second step shares words with the
-    question. In a manual it often shares none. So each likely passage hands a part of its probability on to where its
-    links lead: most of it along links whose surroundings say what the question says, and to passages that add to that.
+    The ranker was fitted on an encyclopedia, where a passage needed as the second step shares words with the question.
+    In a manual it often shares none. So each likely passage hands on a part of its probability over its links, most of
+    it over links whose surroundings match the question, and to passages that cover more of it.
     """
     passages = list(candidates.found)
     if not graph.has_headings or not len(links.source):
@@ -593,10 +558,10 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     covered = matches.passage_soft
     gain = np.maximum(covered[target] - covered[source], 0) @ question.weights
     _, around = _find_windows(matches.passages, links.source[at], links.start[at], links.end[at])
-    worth = _WINDOW_WEIGHT * (_around_maximum(matches.word_soft, *around) @ question.weights) + _GAIN_WEIGHT * gain
+    worth = _WINDOW_WEIGHT * (_window_maximum(matches.word_soft, around) @ question.weights) + _GAIN_WEIGHT * gain
     worth += _RARITY_WEIGHT * np.minimum(links.rarity[at], _RAREST)
     weights = np.exp(worth) / np.maximum(links.homes[at], 1)
-    # Several mentions may lead from one passage to another: the best of them counts.
+    # The best mention of each pair of passages counts.
     best = _first_of_groups(np.lexsort((-weights, target, source)), source, target)
     source, target, weights = source[best], target[best], weights[best]
     before = np.zeros(len(passages))
