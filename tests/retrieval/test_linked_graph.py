@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beliefrag.errors import CorpusError, SettingsError
+from beliefrag.errors import CorpusError
 from beliefrag.retrieval import (
     RETRIEVERS,
     IndexWriter,
@@ -19,8 +19,7 @@ from beliefrag.retrieval import (
     upgrade_index,
 )
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.linked.candidates import Links, links_among, names_in_question
-from beliefrag.retrieval.linked.graph import NameGraph, NameKind, keep_longest
+from beliefrag.retrieval.linked.graph import Links, NameGraph, NameKind, keep_longest, links_among, names_in_question
 from beliefrag.retrieval.linked.linked_retriever import FORMAT, LinkedRetriever, graph_in_memory
 from beliefrag.retrieval.linked.names import names_of
 from beliefrag.retrieval.linked.ranking import FEATURES, RERANK_FEATURES, Rerank, read_question
@@ -280,11 +279,6 @@ def test_a_graph_that_cannot_be_used_says_what_to_do_and_is_made_again(
     assert upgrade_index(place)
     assert not upgrade_index(place)
     assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
-def test_steps_are_checked() -> None:
-    with pytest.raises(SettingsError, match="steps"):
-        RETRIEVERS.choose("linked:steps=3", {})
 
 
 def test_questions_without_capitals_find_names_too(graph: NameGraph) -> None:

@@ -40,12 +40,8 @@ from beliefrag.retrieval.store import PassageRow
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Applies a function to blocks and yields the results in order, as `map` does."""
 
-_READ = 1000
-"""Passages that are read at once."""
-_BLOCK = 1000
-"""Passages that are searched for names at once."""
-_ROWS = 1 << 20
-"""Rows that are sorted at once, about."""
+_READ, _BLOCK, _ROWS = 1000, 1000, 1 << 20
+"""Passages that are read, and searched for names, and rows that are sorted at once."""
 _TERM_KINDS = (NameKind.TERM, NameKind.ENTRY)
 _MOST_EXPLAINING = 3
 """An acronym with more passages is ambiguous."""
@@ -53,11 +49,9 @@ _BEGINS, _NAMED, _SHARED = 1, 2, 4
 """Marks of a run of words: the beginning of a name, a name that a passage has, a name that passages only share."""
 _LARGEST_TABLE = 26
 """Bits of an index into the largest table of marks: 64 MB."""
-_RARE_WORD = 3.0
-_LONGEST_SHARED = 5
-_MOST_SHARING = 20
 _MOST_MENTIONS = 40
 """The most names of one passage that count, the rarest ones."""
+_RARE_WORD, _LONGEST_SHARED, _MOST_SHARING = 3.0, 5, 20
 
 
 def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks = map) -> dict[str, Any]:
@@ -84,7 +78,6 @@ class ReadBlock(NamedTuple):
     tokens: Tokens
     names: Hashes
     passages: Integers
-    """The passage of each name."""
     kinds: NDArray[np.uint8]
     beginnings: Hashes
     """The hashes of all beginnings of names."""
@@ -177,7 +170,6 @@ def _write_names(
 
     add(*links.targets, NameKind.TARGET)
     add(*links.texts, NameKind.LINK_TEXT)
-    # The words of links count as titles here.
     add(*_find_homes_of_acronyms(arrays, acronyms), NameKind.ACRONYM)
     found = arrays.read("found_name", np.uint64)
     found_passage, found_kind = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
@@ -229,12 +221,10 @@ def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, I
 
 
 class _Block(NamedTuple):
-    """The words of some passages."""
+    """The words of some passages, from passage `low` and word `begin` of the corpus."""
 
     low: int
-    """The number of the first passage."""
     begin: int
-    """The number of the first word among all words of the corpus."""
     words: Integers
     capital: Flags
     bounds: Long
@@ -246,7 +236,7 @@ class _Block(NamedTuple):
 
 
 class _Corpus:
-    """The words of all passages, and the hash and rarity of each word."""
+    """The words of all passages."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._starts = arrays.read("passage_starts", np.int64)

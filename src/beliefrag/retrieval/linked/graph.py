@@ -1,7 +1,7 @@
-"""The name graph: which passages have and mention which names, as arrays in a folder of the index.
+"""The name graph, stored as arrays in a folder of the index, and the candidates that it leads to.
 
-A link is a mention together with a passage that has the name. Names that no passage has join the passages that mention
-them.
+The graph holds which passages have and which mention a name. A link is a mention together with a passage that has the
+name. Names that no passage has join the passages that mention them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from enum import IntEnum
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +22,17 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from beliefrag.retrieval.linked.words import FACTOR, Flags, Floats, Hashes, Integers, Long, find_hashes
+from beliefrag.retrieval.linked.words import (
+    FACTOR,
+    Flags,
+    Floats,
+    Hashes,
+    Integers,
+    Long,
+    Tokens,
+    find_hashes,
+    rarity_needed,
+)
 from beliefrag.retrieval.store import sync_folder
 
 LONGEST_NAME = 10
@@ -29,6 +40,22 @@ LONGEST_NAME = 10
 _HEADER = "arrays.json"
 _LARGEST_IN_MEMORY = 1 << 22
 """Larger tables of bytes lie in a file while arrays are written to a folder."""
+SHARED_KIND = 5
+"""The kind of a link between two passages that mention the same name; smaller kinds lead to a passage that has it."""
+SEARCHED, NEAR = 20, 10
+"""The hits of the search, and of the search by vectors, that are candidates."""
+_SEEDS, _MOST_NAMED = 8, 6
+"""The hits, and the passages that the question names, whose links are followed."""
+_FIRST_SEEDS, _HOMES, _FEWER_HOMES = 4, 6, 3
+"""The passages of a name that are taken from the first seeds, and from the later ones."""
+_SHARED_SEEDS, _SHARED, _MOST_SHARED, _MOST_SHARING = 5, 4, 30, 12
+"""The seeds whose shared names are followed, to how many passages each and in all, unless too many share the name."""
+_BACKLINK_SEEDS, _BACKLINKS = 6, 4
+"""The seeds whose backlinks are followed, and how many of each."""
+_MOST_HOMES = 200
+"""A name that more passages have is ambiguous."""
+_MOST_MENTIONERS = 2000
+"""The most mentions of one name that are read."""
 
 
 class NameKind(IntEnum):
@@ -166,12 +193,9 @@ class Mentions:
             return arrays.read(f"{prefix}_{name}", np.int32)
 
         self.start, self.end = read("start"), read("end")
-        """The bounds of each mention among the words of its passage."""
         self.name, self.passage = read("name"), read("passage")
         self.rarity: Floats = arrays.read(f"{prefix}_rarity", np.float32)
-        """The sum of the rarities of each mention's words."""
         self.bounds = read("bounds")
-        """The first mention of each passage."""
         self.by_name, self.name_bounds = read("by_name"), read("name_bounds")
 
     def of_passage(self, passage: int) -> slice:
@@ -197,7 +221,7 @@ class NameGraph:
         self.word_stem: Integers = read("word_stem", np.int32)
         self.word_rarity: Floats = read("word_rarity", np.float32)
         self.word_prefix: NDArray[np.uint32] = read("word_prefix", np.uint32)
-        self._stem_hash: Hashes = read("stem_hash", np.uint64)
+        self.stem_hash: Hashes = read("stem_hash", np.uint64)
         self.stem_rarity: Floats = read("stem_rarity", np.float32)
         self._name_hash: Hashes = read("name_hash", np.uint64)
         self.name_bounds: Integers = read("name_bounds", np.int32)
@@ -231,10 +255,6 @@ class NameGraph:
     def passage_id(self, passage: int) -> str:
         """Return the id of a passage."""
         return self._ids[self._id_starts[passage] : self._id_starts[passage + 1]].tobytes().decode()
-
-    def find_stems(self, hashes: Hashes) -> Long:
-        """Return the numbers of stems, -1 for unknown ones."""
-        return find_hashes(self._stem_hash, hashes)
 
     def find_names(self, words: Hashes) -> tuple[Long, Long, Long]:
         """Return the names in a short text, which may overlap: starts, lengths and names."""
@@ -310,3 +330,207 @@ def _are_apart(starts: Long, length: int) -> Flags:
         # If the run before is dropped, the one before that decides.
         keep[place + 1] = starts[place + 1] >= starts[last] + length
     return keep
+
+
+class Way(StrEnum):
+    """How a candidate was found."""
+
+    SEARCH = "search"
+    NAMED = "named"
+    """The question has its name."""
+    LINK = "link"
+    """Another candidate mentions its name."""
+    BACKLINK = "backlink"
+    """It mentions the name of another candidate."""
+    SHARED = "shared"
+    """It mentions a name that another candidate mentions too."""
+    DENSE = "dense"
+    """Its vector is near that of the question."""
+
+
+class Route(NamedTuple):
+    """How a candidate was found: the way, and the name that led to it."""
+
+    way: Way
+    source: int = -1
+    """The passage that mentions the name; -1 for the question."""
+    start: int = -1
+    """The bounds of the name among the words of that passage, or of the question."""
+    end: int = -1
+
+
+class QuestionName(NamedTuple):
+    """A name in the question."""
+
+    name: int
+    rarity: float
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The candidates of a question."""
+
+    found: dict[int, Route] = field(default_factory=dict)
+    named: dict[int, tuple[float, int, int]] = field(default_factory=dict)
+    """Passages that the question names: the name's rarity, how many passages have it, and its kind."""
+    seeds: list[int] = field(default_factory=list)
+
+
+def names_in_question(words: Tokens, rarity: Floats, graph: NameGraph) -> list[QuestionName]:
+    """Return the names in a question, without common words."""
+    written_with_capitals = bool(words.capital[1:].any())
+    needed = rarity_needed(len(graph))
+    found = []
+    for start, length, name in zip(*(column.tolist() for column in graph.find_names(words.hashes)), strict=True):
+        total = float(rarity[start : start + length].sum())
+        written_as_name = not written_with_capitals or (start > 0 and words.capital[start]) or graph.name_is_term[name]
+        if total >= needed and (length > 1 or written_as_name):
+            found.append(QuestionName(name, total, start, start + length))
+    starts, ends = np.array([(each.start, each.end) for each in found], np.int64).reshape(-1, 2).T
+    return [found[place] for place in keep_longest(starts, ends - starts, len(words.hashes)).tolist()]
+
+
+def gather_candidates(
+    hits: Sequence[int], scores: Mapping[int, float], names: Sequence[QuestionName], graph: NameGraph
+) -> Candidates:
+    """Gather the candidates of a question: one step along names from the best hits and from named passages.
+
+    The scores of all hits decide which passages of an ambiguous name are meant.
+    """
+    result = Candidates({passage: Route(Way.SEARCH) for passage in hits[:SEARCHED]})
+    for each in names:
+        homes = graph.homes(each.name)
+        passages, kinds = graph.home_passage[homes].tolist(), SURENESS[graph.home_kind[homes]].tolist()
+        order = sorted(range(len(passages)), key=lambda at: (-scores.get(passages[at], 0.0), kinds[at]))
+        for at in order[: _HOMES + 1]:
+            result.found.setdefault(passages[at], Route(Way.NAMED, -1, each.start, each.end))
+            if each.rarity > result.named.get(passages[at], (0.0, 0, 0))[0]:
+                result.named[passages[at]] = (each.rarity, len(passages), kinds[at])
+    named = sorted(result.named, key=lambda passage: -result.named[passage][0])[:_MOST_NAMED]
+    result.seeds = list(dict.fromkeys([*hits[:_SEEDS], *named]))
+    for at, seed in enumerate(result.seeds):
+        _follow_links(seed, result, scores, graph, _HOMES if at < _FIRST_SEEDS or seed in named else _FEWER_HOMES)
+    _follow_shared_names(result, scores, graph)
+    for seed in result.seeds[:_BACKLINK_SEEDS]:
+        _follow_backlinks(seed, result, scores, graph)
+    return result
+
+
+def _first_mentions(mentions: Mentions, passage: int) -> dict[int, int]:
+    """Return the names in a passage with their first mentions."""
+    here = mentions.of_passage(passage)
+    first: dict[int, int] = {}
+    for mention, name in enumerate(mentions.name[here].tolist(), here.start):
+        first.setdefault(name, mention)
+    return first
+
+
+def _route(way: Way, source: int, mentions: Mentions, mention: int) -> Route:
+    return Route(way, source, int(mentions.start[mention]), int(mentions.end[mention]))
+
+
+def _follow_links(seed: int, result: Candidates, scores: Mapping[int, float], graph: NameGraph, most: int) -> None:
+    """Add the passages whose names a passage mentions."""
+    for name, mention in _first_mentions(graph.named, seed).items():
+        homes = graph.home_passage[graph.homes(name)].tolist()
+        if len(homes) > most:
+            homes = sorted(homes, key=lambda passage: -scores.get(passage, 0.0))[:most]
+        for passage in homes:
+            result.found.setdefault(passage, _route(Way.LINK, seed, graph.named, mention))
+
+
+def _follow_shared_names(result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
+    """Add passages that share a rare name with one of the best hits."""
+    room = _MOST_SHARED
+    for seed in result.seeds[:_SHARED_SEEDS]:
+        for mentions in (graph.shared, graph.named):
+            for name, mention in _first_mentions(mentions, seed).items():
+                if mentions.name_bounds[name + 1] - mentions.name_bounds[name] > 20 * _MOST_SHARING:
+                    continue
+                others = dict.fromkeys(mentions.passages_with(name).tolist())
+                if len(others) > _MOST_SHARING:
+                    continue
+                new = [other for other in others if other not in result.found]
+                for other in sorted(new, key=lambda each: -scores.get(each, 0.0))[:_SHARED]:
+                    if not room:
+                        return
+                    result.found.setdefault(other, _route(Way.SHARED, seed, mentions, mention))
+                    room -= 1
+
+
+def _follow_backlinks(seed: int, result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
+    """Add the hits that mention the name of a passage."""
+    mentions = graph.named
+    near: dict[int, tuple[float, int]] = {}
+    for name in graph.own_names(seed).tolist():
+        low, high = int(mentions.name_bounds[name]), int(mentions.name_bounds[name + 1])
+        for mention in mentions.by_name[low : min(high, low + _MOST_MENTIONERS)].tolist():
+            passage = int(mentions.passage[mention])
+            if passage != seed and passage in scores:
+                near.setdefault(passage, (scores[passage], mention))
+    for passage in sorted(near, key=lambda each: -near[each][0])[:_BACKLINKS]:
+        result.found.setdefault(passage, _route(Way.BACKLINK, seed, mentions, near[passage][1]))
+
+
+class Links(NamedTuple):
+    """Links among candidates: `source` mentions a name of `target`, or shares a name with it."""
+
+    source: Integers
+    target: Integers
+    start: Integers
+    """The bounds of the mention among the words of the source."""
+    end: Integers
+    homes: Integers
+    kind: Integers
+    rarity: Floats
+    in_question: Flags
+    """Whether the question has the name too."""
+    name: Integers
+
+
+def links_among(passages: Sequence[int], names: Sequence[QuestionName], graph: NameGraph) -> Links:
+    """Return all links between passages, which are numbered by their places."""
+    place = {passage: at for at, passage in enumerate(passages)}
+    rows: list[tuple[int, int, int, int, int, int]] = []
+    both = (graph.named, graph.shared)
+    mentioners: tuple[dict[int, list[tuple[int, int]]], ...] = ({}, {})
+    for at, passage in enumerate(passages):
+        for mentions, by_name in zip(both, mentioners, strict=True):
+            here = mentions.of_passage(passage)
+            for mention, name in enumerate(mentions.name[here].tolist(), here.start):
+                by_name.setdefault(name, []).append((at, mention))
+    for name, places in mentioners[0].items():
+        homes = graph.homes(name)
+        count = homes.stop - homes.start
+        if count > _MOST_HOMES:
+            continue
+        kinds = SURENESS[graph.home_kind[homes]].tolist()
+        for passage, kind in zip(graph.home_passage[homes].tolist(), kinds, strict=True):
+            target = place.get(passage, -1)
+            if target >= 0:
+                rows += [(at, target, mention, count, kind, name) for at, mention in places if at != target]
+    from_named = 0
+    for number, (mentions, by_name) in enumerate(zip(both, mentioners, strict=True)):
+        for name, places in by_name.items():
+            total = int(mentions.name_bounds[name + 1] - mentions.name_bounds[name])
+            if len(places) > 1 and total <= _MOST_SHARING * 2:
+                others = dict.fromkeys(at for at, _ in places)
+                key = -1 - name if number else name
+                rows += [
+                    (at, other, mention, total, SHARED_KIND, key)
+                    for at, mention in places
+                    for other in others
+                    if other != at
+                ]
+        if not number:
+            from_named = len(rows)
+    source, target_, mention_, homes_, kind_, name_ = np.array(rows, np.int32).reshape(-1, 6).T
+    first, rest = mention_[:from_named], mention_[from_named:]
+    start, end, rarity = (
+        np.concatenate((getattr(graph.named, column)[first], getattr(graph.shared, column)[rest]))
+        for column in ("start", "end", "rarity")
+    )
+    in_question = np.isin(name_, [each.name for each in names])
+    return Links(source, target_, start, end, homes_, kind_, rarity, in_question, name_)

@@ -15,21 +15,20 @@ from beliefrag.errors import RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import printable_path
-from beliefrag.retrieval.linked.candidates import (
+from beliefrag.retrieval.linked.graph import (
     NEAR,
     SEARCHED,
+    Arrays,
     Candidates,
-    QuestionName,
+    NameGraph,
     Route,
     Way,
-    follow_second_step,
     gather_candidates,
     links_among,
     names_in_question,
+    write_arrays,
 )
-from beliefrag.retrieval.linked.graph import Arrays, NameGraph, write_arrays
 from beliefrag.retrieval.linked.ranking import (
-    QuestionWords,
     Ranker,
     Rerank,
     boost_linked,
@@ -53,7 +52,6 @@ FORMAT = 5
 _FOLDER = "names-{}"
 """The folder of a graph in an index folder, with the fingerprint of its passages."""
 _DEEP_SEARCH = 1000
-_SECOND_STEP_FROM = 6
 _MOST_CHARACTERS = 4000
 """The part of a long query that is searched for names."""
 
@@ -118,29 +116,22 @@ class Ranking:
     """The candidates of a search, their features, and their order."""
 
     candidates: Candidates
+    passages: list[int]
+    """The numbers of the candidates."""
     features: Floats
     again: Rerank
     order: list[int]
     """Indices of the best candidates in `passages`, best first."""
     probabilities: list[float]
 
-    @property
-    def passages(self) -> list[int]:
-        """The numbers of all candidates."""
-        return list(self.candidates.found)
-
 
 @dataclass(frozen=True)
 class LinkedRetriever:
-    """Search an index by BM25, follow names one or two steps, and rank the candidates by a fitted model.
-
-    The score of a hit is the probability that the passage is needed.
-    """
+    """Search an index by BM25, follow names, and score the candidates by the probability that they are needed."""
 
     index: SearchedPassages
     graph: NameGraph
     ranker: Ranker
-    steps: int = 1
     near: DenseRetriever | None = None
     """Adds its best passages to the candidates."""
 
@@ -149,8 +140,8 @@ class LinkedRetriever:
 
     @property
     def identity(self) -> str:
-        """The engine, the ranker, the steps and the embedding model."""
-        return _identity(self.ranker.name, self.steps, self.near.model.name if self.near else "", self.index.identity)
+        """The engine, the ranker and the embedding model."""
+        return _identity(self.ranker.name, self.near.model.name if self.near else "", self.index.identity)
 
     @property
     def fingerprint(self) -> str:
@@ -167,8 +158,7 @@ class LinkedRetriever:
         ranking = self.rank(query)
         if ranking is None or not k:
             return []
-        numbers = ranking.passages
-        best = [numbers[place] for place in ranking.order[:k]]
+        best = [ranking.passages[place] for place in ranking.order[:k]]
         routes = [ranking.candidates.found[number] for number in best]
         ids = [self.graph.passage_id(number) for number in best]
         sources = [self.graph.passage_id(route.source) for route in routes if route.source >= 0]
@@ -207,24 +197,13 @@ class LinkedRetriever:
         candidates = gather_candidates(hits, score, names, self.graph)
         for hit in self.near.search(text, NEAR) if self.near else ():
             candidates.found.setdefault(self._numbers[hit.passage.id], Route(Way.DENSE))
-        ranking = self._rank_candidates(question, names, hits[:SEARCHED], candidates)
-        if self.steps > 1:
-            before = len(candidates.found)
-            best = [ranking.passages[place] for place in ranking.order[:_SECOND_STEP_FROM]]
-            follow_second_step(best, candidates, score, self.graph)
-            if len(candidates.found) > before:
-                ranking = self._rank_candidates(question, names, hits[:SEARCHED], candidates)
-        return ranking
-
-    def _rank_candidates(
-        self, question: QuestionWords, names: list[QuestionName], hits: list[int], candidates: Candidates
-    ) -> Ranking:
-        links = links_among(list(candidates.found), names, self.graph)
-        features, matches = candidate_features(question, candidates, hits, names, links, self.graph)
+        passages = list(candidates.found)
+        links = links_among(passages, names, self.graph)
+        features, matches = candidate_features(question, candidates, hits[:SEARCHED], names, links, self.graph)
         again = Rerank(question.weights, matches.passage_soft, number_titles(matches.passages), links)
         places, probabilities = self.ranker.rank(features, again.features)
         places, probabilities = boost_linked(places, probabilities, candidates, links, question, matches, self.graph)
-        return Ranking(candidates, features, again, places.tolist(), probabilities.tolist())
+        return Ranking(candidates, passages, features, again, places.tolist(), probabilities.tolist())
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -244,8 +223,8 @@ class LinkedRetriever:
         return Provenance(route.way, source, " ".join(name.split()))
 
 
-def _identity(ranker: str, steps: int, near: str, searched: str | None = Bm25Index.identity) -> str:
-    return f"linked {ranker} steps={steps} over {searched}{f' and dense {near}' if near else ''}"
+def _identity(ranker: str, near: str, searched: str | None = Bm25Index.identity) -> str:
+    return f"linked {ranker} steps=1 over {searched}{f' and dense {near}' if near else ''}"
 
 
 def link_passages(searched: SearchedPassages, folder: Path) -> LinkedRetriever:
@@ -263,16 +242,10 @@ def _shipped_ranker() -> Ranker:
 class LinkedOptions:
     """The options of linked retrieval."""
 
-    steps: int = 1
-    """How many steps along names are taken from what the search found: 1 or 2."""
     ranker: str = ""
     """A file with a ranker that `beliefrag calibrate ranker` has fitted; the shipped one by default."""
     dense: str = ""
     """The weights of an embedding model whose nearest passages are candidates too; none by default."""
-
-    def __post_init__(self) -> None:
-        if self.steps not in {1, 2}:
-            raise ValueError("steps must be 1 or 2")
 
     def load_ranker(self) -> Ranker:
         """Load the chosen ranker."""
@@ -286,7 +259,7 @@ class LinkedOptions:
             from beliefrag.retrieval.dense.embedding_model import DenseOptions, name_model  # noqa: PLC0415
 
             near = name_model(DenseOptions(self.dense).path)
-        return _identity(self.load_ranker().name, self.steps, near)
+        return _identity(self.load_ranker().name, near)
 
 
 @RETRIEVERS.register(
@@ -313,4 +286,4 @@ def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriev
         from beliefrag.retrieval.dense.embedding_model import DenseOptions  # noqa: PLC0415
 
         near = open_dense(DenseOptions(options.dense), source)
-    return LinkedRetriever(index, graph, ranker, options.steps, near)
+    return LinkedRetriever(index, graph, ranker, near)

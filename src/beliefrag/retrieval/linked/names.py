@@ -195,7 +195,7 @@ def hash_names(names: Sequence[str]) -> tuple[Hashes, Hashes]:
 
 
 LinkRows = dict[str, Hashes]
-"""Rows: places (passage, place, section), sections (passage, section), links (passage, place, file, words, start, end)."""
+"""Rows of places (passage, place, section), sections (passage, section), links (passage, place, file, words, span)."""
 
 
 def find_links(rows: Sequence[PassageRow], tokens: Tokens) -> tuple[LinkRows, Hashes]:
@@ -298,7 +298,6 @@ class ResolvedLinks(NamedTuple):
     start: Long
     end: Long
     name: Hashes
-    """The place of each link's target."""
 
 
 def resolve_links(rows: LinkRows) -> ResolvedLinks:

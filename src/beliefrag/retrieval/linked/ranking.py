@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.errors import SettingsError
-from beliefrag.retrieval.linked.candidates import SHARED_KIND, Candidates, Links, QuestionName
-from beliefrag.retrieval.linked.graph import NameGraph, PassageWords
-from beliefrag.retrieval.linked.words import Floats, Integers, Long, Tokens, hash_stems, split_text
+from beliefrag.retrieval.linked.graph import SHARED_KIND, Candidates, Links, NameGraph, PassageWords, QuestionName
+from beliefrag.retrieval.linked.words import Floats, Integers, Long, Tokens, find_hashes, hash_stems, split_text
 
 LookAgain = Callable[[Long, NDArray[np.float64]], Floats]
 
@@ -100,7 +99,7 @@ def read_question(text: str, graph: NameGraph) -> QuestionWords:
     bounds = zip(tokens.starts.tolist(), tokens.ends.tolist(), strict=True)
     words = [text[start:end].lower() for start, end in bounds] or ["?"]
     hashes, prefixes = hash_stems(words) if len(tokens.hashes) else (np.zeros(1, np.uint64), np.zeros(1, np.uint64))
-    stems = graph.find_stems(hashes)
+    stems = find_hashes(graph.stem_hash, hashes)
     rarest = np.float32(np.log(1 + (len(graph) + 0.5) / 0.5))
     rarity = np.where(stems >= 0, graph.stem_rarity[np.maximum(stems, 0)], rarest).astype(np.float32)
     _, first = np.unique(hashes, return_index=True)
@@ -347,11 +346,9 @@ class Rerank:
     """The facts on all candidates of a question that the second look needs."""
 
     weights: Floats
-    """The weights of the question's words."""
     covered: Floats
     """The words that each candidate covers."""
     titles: Long
-    """A number for each title; equal titles have equal numbers."""
     links: Links
 
     def features(self, kept: Long, logits: NDArray[np.float64]) -> Floats:
@@ -423,11 +420,9 @@ def _rivals(ends: Long, names: Integers, likely: Floats, here: Long) -> Floats:
     """Return for each candidate the probability of the best other passage of its linked names."""
     result = np.zeros(len(likely), np.float32)
     first = _first_of_groups(np.lexsort((-likely[ends], names)), names)
-    best_end = dict(zip(names[first].tolist(), ends[first].tolist(), strict=True))
-    for candidate, name in zip(here.tolist(), names.tolist(), strict=True):
-        best = best_end[name]
-        if best != candidate and likely[best] > result[candidate]:
-            result[candidate] = likely[best]
+    best = ends[first][np.searchsorted(names[first], names)]
+    other = best != here
+    np.maximum.at(result, here[other], likely[best[other]])
     return result
 
 

@@ -1,16 +1,13 @@
 """Split texts into words with array operations, hash every word, and number the words and stems of a corpus.
 
-No word becomes a Python object, which keeps the name graph about as cheap as tantivy's own indexing. A word is a run of
-letters and digits, or one character of a script without spaces between words. Option names such as `--dry-run` or
-`max_size` are runs of words like other names.
+No word becomes a Python object. A word is a run of letters and digits, or one character of a script without spaces.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tantivy
@@ -26,9 +23,8 @@ Flags = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 
 SENTENCE_END = np.uint64(1)
-"""The hash of the mark after a title or a sentence; its word number is 0."""
 PASSAGE_END = np.uint64(2)
-"""The hash of the mark after a passage; its word number is 1."""
+"""The hashes of the marks after a title or a sentence and after a passage; their word numbers are 0 and 1."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Joins the hashes of the words of a name: `hash(a b) = hash(a) * FACTOR + hash(b)`."""
 
@@ -43,7 +39,7 @@ _ENGLISH = (
     .build()
 )
 
-# What a character is, as bits.
+# Classes of characters.
 _KNOWN, _WORD, _ALONE, _LOWER, _UPPER, _BEFORE_STOP = 1, 2, 4, 8, 16, 32
 _CLOSER, _SPACE, _OPENER, _BEGINS, _STOP, _FULL_STOP, _END = 64, 128, 256, 512, 1024, 2048, 4096
 
@@ -87,29 +83,24 @@ def _learn(codes: NDArray[Any]) -> None:
 _learn(np.arange(256))
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The words of a text, or of some passages one after another.
-
-    Each passage is its title, then its sentences; a mark ends each of them, and another mark ends the passage.
-    """
+class Tokens(NamedTuple):
+    """The words of a text or of passages: title and sentences with a mark after each, and a mark after the passage."""
 
     text: str
-    """What the words were cut from."""
     hashes: Hashes
     starts: Integers
-    """Where each word begins in `text`."""
     ends: Integers
+    """The bounds of each word in `text`."""
     capital: Flags
-    """Whether a word is not in small letters; numbers and scripts without capitals count as capitals."""
+    """Whether a word has capitals; numbers and scripts without capitals count as capitals."""
     letter: Flags
     """Whether a word begins with a letter."""
     passage_starts: Integers
-    """Where each passage begins among the words, and at last where they end."""
+    """The first word of each passage, and the end of the words."""
 
 
 def split_text(text: str) -> Tokens:
-    """Split a short text, such as a question, into words without marks."""
+    """Split a short text into words without marks."""
     tokens = _split(_without_marks(text))
     keep = tokens.hashes > PASSAGE_END
     hashes, starts, ends = tokens.hashes[keep], tokens.starts[keep], tokens.ends[keep]
@@ -128,14 +119,6 @@ def _without_marks(text: str) -> str:
     return text.replace(_TITLE_END, " ").replace(_TEXT_END, " ")
 
 
-def hash_text(text: str) -> int:
-    """Return the hash of a text that is one name, 0 if it has no words."""
-    value = 0
-    for word in split_text(text).hashes.tolist():
-        value = (value * int(FACTOR) + word) & _MASK
-    return value
-
-
 def _classify(text: str) -> tuple[Long, NDArray[np.uint16]]:
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
     kinds = _class.take(codes, mode="clip")
@@ -146,7 +129,7 @@ def _classify(text: str) -> tuple[Long, NDArray[np.uint16]]:
 
 
 def _hash_spans(codes: Long, *spans: tuple[NDArray[Any], NDArray[Any]]) -> list[Hashes]:
-    """Hash the characters between the starts and ends of spans; the result is never that of a mark."""
+    """Hash the characters of spans; no hash equals that of a mark."""
     global _powers, _inverse_powers
     count = len(codes)
     if len(_powers) <= count:
@@ -171,14 +154,9 @@ def _hash_spans(codes: Long, *spans: tuple[NDArray[Any], NDArray[Any]]) -> list[
 
 
 def _split(text: str) -> Tokens:
-    """Split a text into words and marks.
-
-    These passes over all characters avoid what numpy is slow at: `flatnonzero` of anything but truth values, and a
-    binary search for each of many places.
-    """
+    """Split a text into words and marks; `flatnonzero` is fast for truth values only."""
     codes, kinds = _classify(text)
     word = (kinds & _WORD) != 0
-    # A word goes on where the character before belongs to it; one of a script without spaces is a word by itself.
     joined = word[1:] & word[:-1]
     if np.bitwise_or.reduce(kinds) & _ALONE:
         alone = (kinds & _ALONE) != 0
@@ -236,7 +214,7 @@ def _find_sentence_ends(kinds: NDArray[np.uint16]) -> Long:
 def hash_stems(words: Sequence[str]) -> tuple[Hashes, Hashes]:
     """Hash the stems of words, and their first letters: `director` and `directed` share those."""
     plain = iter(_ENGLISH.analyze("\n".join(word for word in words if word.isascii())))
-    # Outside ASCII some letters are part of a word for us and not for tantivy, so each word is stemmed by itself.
+    # Tantivy may split a word outside ASCII.
     stems = [next(plain) if word.isascii() else _stem(word) for word in words]
     ends = np.cumsum([len(stem) for stem in stems])
     starts = np.concatenate(([0], ends[:-1]))
@@ -251,10 +229,10 @@ def _stem(word: str) -> str:
 
 
 def find_hashes(rising: NDArray[Any], wanted: NDArray[Any]) -> Long:
-    """Return where each wanted hash stands among rising ones, -1 if it does not."""
+    """Return the first index of each wanted hash among rising ones, -1 if it is missing."""
     places = np.full(len(wanted), -1, np.int64)
     if len(rising):
-        # A search for rising hashes is several times faster, as each begins where the last one ended.
+        # A search for rising hashes is several times faster.
         order = np.argsort(wanted)
         places[order] = np.searchsorted(rising, wanted[order])
         places[places == len(rising)] = 0
@@ -263,7 +241,7 @@ def find_hashes(rising: NDArray[Any], wanted: NDArray[Any]) -> Long:
 
 
 class _HashNumbers:
-    """Numbers for hashes in the order of their arrival: a hash table with open addressing."""
+    """Number hashes in the order of their arrival, by a hash table with open addressing."""
 
     def __init__(self, arrays: Arrays, first: Hashes) -> None:
         self._arrays = arrays
@@ -289,7 +267,7 @@ class _HashNumbers:
         return result
 
     def add(self, hashes: Hashes) -> Integers:
-        """Number new hashes, each given once."""
+        """Number distinct new hashes."""
         numbers = np.arange(self.count, self.count + len(hashes), dtype=np.int32)
         self.count += len(hashes)
         if 2 * self.count > len(self._keys):
@@ -307,14 +285,14 @@ class _HashNumbers:
         while len(hashes):
             free = self._keys[slots] == 0
             self._keys[slots[free]] = hashes[free]
-            # Of several that wanted one place the last has it; the others go on.
+            # Of several hashes for one slot the last has won.
             won = self._keys[slots] == hashes
             self._numbers[slots[won]] = numbers[won]
             hashes, numbers, slots = hashes[~won], numbers[~won], (slots[~won] + 1) & mask
 
 
 class VocabularyBuilder:
-    """Numbers the distinct words of a corpus block by block, and counts in how many passages each stem stands."""
+    """Number the distinct words of a corpus block by block, and count the passages of each stem."""
 
     def __init__(self, arrays: Arrays) -> None:
         marks = np.array([SENTENCE_END, PASSAGE_END], np.uint64)
@@ -367,7 +345,7 @@ class VocabularyBuilder:
         """Write stems, in the order of their hashes, and rarities."""
         order = np.argsort(self._arrays.read("stem_met", np.uint64))
         rarity = inverse_frequency(self._frequency[: self._stems.count], passages)
-        # The marks at the ends of sentences and passages have no rarity.
+        # Marks have no rarity.
         rarity[:2] = 0
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
@@ -387,14 +365,10 @@ def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def inverse_frequency(frequency: Long, passages: int) -> Floats:
-    """BM25's inverse document frequency."""
-    rarity: Floats = np.log(1 + (passages - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
-    return rarity
+    """Return BM25's inverse document frequency."""
+    return np.asarray(np.log(1 + (passages - frequency + 0.5) / (frequency + 0.5)), np.float32)
 
 
 def rarity_needed(passages: int) -> float:
-    """Return how rare the words of a name must be together, as a sum of inverse document frequencies.
-
-    In a corpus of a few hundred passages no single word is that rare: there a word of three passages is enough.
-    """
+    """Return the least rarity of a name's words together; in a small corpus a word of three passages is enough."""
     return min(_RARE_ENOUGH, float(inverse_frequency(np.array([_FEW_PASSAGES]), passages)[0]))
