@@ -314,14 +314,20 @@ def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
 
 
 class _NameTable:
-    """The marks of runs of words by a part of their hashes; some runs have the marks of others."""
+    """The marks of all names and their beginnings by a part of their hashes, which other runs of words may have too."""
 
-    def __init__(self, arrays: Arrays, expected: int) -> None:
-        self._bits = min(max(20, int(expected * 8).bit_length()), _LARGEST_TABLE)
-        self._marks = arrays.make_table(1 << self._bits, np.uint8)
-        self._shift = np.uint64(64 - self._bits)
+    def __init__(self, corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> None:
+        beginnings, places = arrays.read("beginnings", np.uint64), arrays.read("shared_at", np.int64)
+        bits = min(max(20, ((len(beginnings) + 2 * len(shared)) * 8).bit_length()), _LARGEST_TABLE)
+        self._marks = arrays.make_table(1 << bits, np.uint8)
+        self._shift = np.uint64(64 - bits)
+        self._mark(beginnings, _BEGINS)
+        self._mark(known, _NAMED)
+        self._mark(shared, _SHARED)
+        for _, hashes in corpus.hash_runs(corpus.words, places >> 3, places & 7):
+            self._mark(hashes, _BEGINS)
 
-    def mark(self, hashes: Hashes, what: int) -> None:
+    def _mark(self, hashes: Hashes, what: int) -> None:
         self._marks[hashes >> self._shift] |= np.uint8(what)
 
     def look_up(self, hashes: Hashes) -> NDArray[np.uint8]:
@@ -365,7 +371,7 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
     known: Hashes = arrays.read("name_hash", np.uint64)
     is_term: Flags = arrays.read("name_is_term", np.bool_)
     own_name, own_bounds = arrays.read("own_name", np.int32), arrays.read("own_bounds", np.int32)
-    table = _fill_table(corpus, arrays, known, shared)
+    table = _NameTable(corpus, arrays, known, shared)
     word_marks = table.look_up(corpus.hashes)
     needed = rarity_needed(corpus.count)
     for block in corpus.read_blocks():
@@ -375,7 +381,8 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
         title_ends = ends[np.searchsorted(ends, block.bounds[:-1])]
         rarity = corpus.sum_rarity(block.words, starts, lengths)
         likely = (starts > title_ends[block.owner(starts)]) & (rarity >= needed)
-        starts, lengths, hashes, marks, rarity = (column[likely] for column in (starts, lengths, hashes, marks, rarity))
+        starts, lengths, hashes, marks = (column[likely] for column in (starts, lengths, hashes, marks))
+        rarity = rarity[likely]
         # A single word in small letters is not a name, unless a manual has an entry for it.
         written_as_name = (lengths > 1) | block.capital[starts]
         for prefix, kind, names in (("named", _NAMED, known), ("shared", _SHARED, shared)):
@@ -384,7 +391,7 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
             keep = found >= 0
             if kind == _NAMED:
                 keep &= written_as_name[at] | is_term[found]
-                # A passage's own name leads nowhere, and must not hide a shorter name in it.
+                # A passage's own name must not hide a shorter name in it.
                 bounds = own_bounds[block.low : block.low + len(block.bounds)]
                 owned = np.repeat(np.arange(len(bounds) - 1) << 32, np.diff(bounds)) | own_name[bounds[0] : bounds[-1]]
                 keep &= find_hashes(owned, block.owner(starts[at]) << 32 | found) < 0
@@ -410,18 +417,6 @@ def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, share
         arrays.append(f"{prefix}_name_bounds", _bounds_of(name, len(names)))
     for column in ("capital", "word_hash", "word_letter", "beginnings", "shared_at"):
         arrays.remove(column)
-
-
-def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> _NameTable:
-    """Mark all names and their beginnings; those of shared names are read from one of their passages."""
-    beginnings, places = arrays.read("beginnings", np.uint64), arrays.read("shared_at", np.int64)
-    table = _NameTable(arrays, len(beginnings) + 2 * len(shared))
-    table.mark(beginnings, _BEGINS)
-    table.mark(known, _NAMED)
-    table.mark(shared, _SHARED)
-    for _, hashes in corpus.hash_runs(corpus.words, places >> 3, places & 7):
-        table.mark(hashes, _BEGINS)
-    return table
 
 
 def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions, corpus: _Corpus) -> _Mentions:

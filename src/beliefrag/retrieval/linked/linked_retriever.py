@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -38,14 +38,17 @@ from beliefrag.retrieval.linked.ranking import (
     read_question,
 )
 from beliefrag.retrieval.linked.words import Floats, split_passages, split_text
-from beliefrag.retrieval.protocol import RETRIEVERS, Retriever, check_depth, close_retriever
-from beliefrag.retrieval.store import IndexIncomplete, PassageRow
+from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
+from beliefrag.retrieval.store import IndexIncomplete
 from beliefrag.types import Hit, Passage, Provenance
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.dense.dense_retriever import DenseRetriever
+    from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
     from beliefrag.retrieval.linked.build import MapBlocks
     from beliefrag.retrieval.protocol import PassageSource
+
+    SearchedPassages: TypeAlias = Bm25Index | EngineRetriever
 
 FORMAT = 5
 """The version of the graph; a graph of another version is built again."""
@@ -54,23 +57,6 @@ _FOLDER = "names-{}"
 _DEEP_SEARCH = 1000
 _MOST_CHARACTERS = 4000
 """The part of a long query that is searched for names."""
-
-
-class SearchedPassages(Retriever, Protocol):
-    """Passages that linked retrieval can search: the embedded index, or an index on an engine elsewhere."""
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the passages."""
-
-    def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
-        """Return the keys and scores of the k best passages."""
-
-    def get(self, ids: Iterable[str]) -> list[Passage]:
-        """Return the passages with these ids, in the order given."""
-
-    def read_rows(self) -> Iterator[list[PassageRow]]:
-        """Yield all passages, block by block."""
 
 
 def write_graph(index: Path, opened: SearchedPassages, map_blocks: MapBlocks = map) -> bool:

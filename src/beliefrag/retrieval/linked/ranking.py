@@ -241,8 +241,8 @@ def _adjacent_words(exact: Floats, weights: Floats, starts: Integers) -> Floats:
     """Return how many adjacent words of the question are adjacent in each passage."""
     pairs = np.zeros((len(exact), exact.shape[1] - 1), np.float32)
     np.multiply(exact[:-1, :-1], exact[1:, 1:], out=pairs[:-1])
-    found: Floats = np.maximum.reduceat(pairs, starts[:-1], axis=0) @ ((weights[:-1] + weights[1:]) / 2)
-    return found
+    found = np.maximum.reduceat(pairs, starts[:-1], axis=0) @ ((weights[:-1] + weights[1:]) / 2)
+    return np.asarray(found, np.float32)
 
 
 def _first_of_groups(order: Long, *keys: NDArray[Any]) -> Long:
@@ -254,7 +254,7 @@ def _first_of_groups(order: Long, *keys: NDArray[Any]) -> Long:
     return order[new]
 
 
-def _sides(links: Links, source: Long, target: Long) -> Iterator[tuple[str, Long, Long, Long]]:
+def _sides(links: Links, source: NDArray[Any], target: NDArray[Any]) -> Iterator[tuple[str, Long, Long, Long]]:
     """Yield the links into candidates, out of them, and of shared names: rows, this end, and the other end.
 
     Links with an end below 0 are left out.
