@@ -203,7 +203,7 @@ class BeliefStudy:
 
     protocol: ClassVar[tuple[str, ...]] = (
         "The states are those that BeliefRAG visited, with the answer that each would give and whether it is right.",
-        "AUC: the chance that a right state has the better value than a wrong one. Half is no signal.",
+        "AUC: the chance that a right state has the better value than a wrong one; below half it points the wrong way.",
         "The direction is that of the meaning: more sufficiency and reliability, less of the others. It is not fitted.",
         "Jointly: a logistic fit on four fifths of the questions scores the rest, beside the best single one there.",
         f"The questions are divided {PARTITIONS} times by chance, and both AUCs are within the held-out parts.",
@@ -272,50 +272,34 @@ class BeliefStudy:
             for one, other in combinations(DIMENSIONS, 2)
         }
         levels = [level for name in DIMENSIONS for level in split_into_levels(StateTable(own), name)]
+        tables = {
+            "auc": ("How well each signal separates right from wrong states", _rows(signals, "signal", "AUC")),
+            "correlations": (
+                "Rank correlations of the dimensions",
+                [{"one": one, "other": other, "rank correlation": r} for (one, other), r in correlations.items()],
+            ),
+            "calibration": ("Expected calibration error", _rows(errors, "score", "ECE")),
+            "reliability": (
+                "Reliability curves",
+                [
+                    {"score": name, "from": each.low, "to": each.high, "states": each.states}
+                    | {"weight (share)": each.share, "mean score": each.predicted, "right (share)": each.observed}
+                    for name, curve in curves.items()
+                    for each in curve
+                ],
+            ),
+            "actions": ("What was done next, by belief level", levels),
+        }
+        shown_curves = {
+            f"{name}: ECE {errors[name]:.3f}": [(each.predicted, Estimate(each.observed)) for each in curve]
+            for name, curve in curves.items()
+        }
+        digits = {"rank correlation": 2, "weight": 2, **{action.value: 2 for action in Action}}
         return StudyResult(
             sample=sample,
             findings=tuple(findings),
             numbers={"best_single": best, "joint_minus_that_single": held_out.difference if held_out else None},
-            tables=(
-                Table.of_records(
-                    "auc",
-                    "How well each signal separates right from wrong states",
-                    [{"signal": name, "AUC": estimate} for name, estimate in signals.items()],
-                    "Half is no signal; below half it points the wrong way. That of all jointly, and of the strongest "
-                    "one on other questions, is taken within parts of held-out questions.",
-                ),
-                Table.of_records(
-                    "correlations",
-                    "Correlations of the dimensions",
-                    [{"one": one, "other": other, "rank correlation": r} for (one, other), r in correlations.items()],
-                    "Spearman's; a dash if one of the two hardly varies.",
-                    {"rank correlation": 2},
-                ),
-                Table.of_records(
-                    "calibration",
-                    "Expected calibration error",
-                    [{"score": name, "ECE": error} for name, error in errors.items()],
-                    "It cannot be below 0: few states make one by chance.",
-                ),
-                Table.of_records(
-                    "reliability",
-                    "Reliability curves",
-                    [
-                        {"score": name, "from": each.low, "to": each.high, "states": each.states}
-                        | {"weight (share)": each.share, "mean score": each.predicted, "right (share)": each.observed}
-                        for name, curve in curves.items()
-                        for each in curve
-                    ],
-                    digits={"from": 1, "to": 1, "weight": 2},
-                ),
-                Table.of_records(
-                    "actions",
-                    "What was done next, by belief level",
-                    levels,
-                    "Dimensions of which too many states have the same value have no levels.",
-                    {action.value: 2 for action in Action},
-                ),
-            ),
+            tables=tuple(Table.of_records(name, title, rows, digits=digits) for name, (title, rows) in tables.items()),
             notes=notes,
             paper_values=compare_with_paper(
                 {
@@ -326,33 +310,27 @@ class BeliefStudy:
                 }
             ),
             paper_note="Theirs are with gpt-oss-120b, answers judged by a model. Their strongest dimension is "
-            f"uncertainty, the strongest here {best}. The paper does not say whether its "
-            "joint AUC was taken on states that the fit had seen, nor how it binned its calibration errors.",
-            draw=lambda figure: _draw_belief(
-                figure,
-                signals,
-                correlations,
-                {
-                    f"{name}: ECE {errors[name]:.3f}": [(b.predicted, Estimate(b.observed)) for b in curve]
-                    for name, curve in curves.items()
-                },
-                levels,
-            ),
+            f"uncertainty, the strongest here {best}. The paper does not say whether the fit had seen its states.",
+            draw=partial(_draw_belief, signals, correlations, shown_curves, levels),
             figure_size=(12.0, 9.6),
             caption="The AUC of each belief dimension; rank correlations of the dimensions; scores against the share "
             "of right answers; the actions at each level.",
         )
 
 
+def _rows(numbers: Mapping[str, Any], key: str, heading: str) -> list[dict[str, Any]]:
+    return [{key: name, heading: number} for name, number in numbers.items()]
+
+
 Correlations = Mapping[tuple[str, str], Estimate | None]
 
 
 def _draw_belief(
-    figure: Figure,
     signals: Mapping[str, Estimate],
     correlations: Correlations,
     curves: Mapping[str, Sequence[tuple[float, Estimate]]],
     levels: Sequence[Mapping[str, Any]],
+    figure: Figure,
 ) -> None:
     panels = figure.subplots(2, 2)
     label_axes(panels[0, 0], "How well each signal separates right from wrong", y="AUC (0.5: no signal)")

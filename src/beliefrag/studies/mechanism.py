@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,8 +16,8 @@ from beliefrag.policy import Thresholds
 from beliefrag.report.figure import draw_bars, label_axes
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import Column
-from beliefrag.runs.comparability import Aspect, differences
-from beliefrag.runs.record import RunRecord, thresholds_of
+from beliefrag.runs.comparability import Aspect, differences, unmet_settings
+from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.states import Label
 from beliefrag.studies.study import (
     METHOD,
@@ -117,14 +117,12 @@ class MechanismStudy:
 
     protocol: ClassVar[tuple[str, ...]] = (
         "BeliefRAG is run with its defaults and with one part changed at a time, on the same multi-hop questions.",
-        "Model, corpus, prompts and budget are the same throughout, and differences are paired.",
         "No correction: conflict, low reliability and flagged passages start nothing.",
         "No verification: a correction rewrites and searches, but VERIFY is left out and nothing is dropped.",
         "Prune only: VERIFY drops passages, and no search replaces them.",
         "The paper only names its ablations; without any verifier the answer gate would have nothing to read.",
         f"Interventions answer from {_THRESHOLD:g} on, as in the paper, and change only the compared number.",
-        "Permuted: at each state the answerability of another question's state in the live run, drawn by a seed.",
-        "Such a state has the same dataset and number of searches, or else that of the latest round that has one.",
+        "Permuted: at each state the answerability of another question's live state, same dataset and searches.",
         "Frozen: the answerability of the episode's first state with evidence, throughout.",
         "Accuracy is the share of right answers. Means over datasets are simple; questions are resampled within each.",
     )
@@ -208,15 +206,9 @@ def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
         first = recordings[group[0].run.name].run
         for variant in group:
             run = recordings[variant.run.name].run
-            actual = asdict(thresholds_of(run))
-            wanted = {name: getattr(Thresholds(), name) for name in sorted(_STUDIED)}
-            wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
-            for name, value in wanted.items():
-                if actual[name] != value:
-                    return (
-                        f"The run of {variant.name!r} has {name} at {actual[name]}, not at {value}: it is another "
-                        "variant. Make it with the defaults."
-                    )
+            wanted = {f"thresholds.{name}": getattr(Thresholds(), name) for name in _STUDIED} | variant.run.changes
+            if why := next(unmet_settings(run, wanted, Injection()), ""):
+                return f"The run of {variant.name!r} is another variant: {why}. Make it with the defaults."
             if what := find_difference(first, run, studied=studied):
                 return (
                     f"The runs of {group[0].name!r} and {variant.name!r} differ in the {what} too, so the effect of "

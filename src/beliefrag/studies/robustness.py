@@ -135,8 +135,7 @@ class RobustnessStudy:
             findings=(
                 *noise.findings(f"f1_{_MOST:g}"),
                 *(f"With {share}: {text}" for text in false.findings("follows_false", "recovers_true")),
-                f"The AUC of answerability by source: {by_source}; "
-                f"web snippets minus ordinary {format_number(shift, '+.3f')}.",
+                f"AUC by source: {by_source}; web snippets minus ordinary {format_number(shift, '+.3f')}.",
             ),
             numbers={"auc_shift": shift, "false_passages": _COUNTERFACTUAL},
             tables=(*tables, _source_table(sources, areas)),

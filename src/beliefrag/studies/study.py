@@ -1,19 +1,8 @@
 """What a study is, what it reads and gives, and where all studies are registered, ours and those of other packages.
 
 A study is a frozen dataclass whose fields are its options. It names the runs that it needs, and computes its result
-from their recordings alone. A new one is one file:
-
-    @STUDIES.register("rounds", title="Rounds", summary="How many searches does each method make?")
-    @dataclass(frozen=True, slots=True)
-    class RoundsStudy:
-        protocol: ClassVar[tuple[str, ...]] = ("Every method answers the same questions.",)
-        method: str = "beliefrag"
-
-        def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]: ...
-
-        def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult: ...
-
-Another package names that module in the entry-point group `beliefrag.studies` of its `pyproject.toml`.
+from their recordings alone. `CONTRIBUTING.md` has an example; another package names its module in the entry-point group
+`beliefrag.studies`.
 """
 
 from __future__ import annotations
@@ -292,14 +281,14 @@ class Compared:
         return mean_estimate(next(iter(own.values()))).without_flat_interval()
 
     @cached_property
-    def pairs(self) -> Mapping[tuple[str, str], PairedComparison]:
+    def _pairs(self) -> Mapping[tuple[str, str], PairedComparison]:
         """The paired differences, by scope and the other name."""
         others = [name for name in self.values if name != self.of]
         return {(scope, other): self._compare(scope, other) for scope in self.scopes for other in others}
 
     def difference(self, other: str, measure: str, scope: str = "") -> Estimate:
         """Return the paired difference in a measure, without an interval if it is the same for all questions."""
-        found = self.pairs[scope or self.scopes[0], other].measures[measure]
+        found = self._pairs[scope or self.scopes[0], other].measures[measure]
         return found.difference.without_flat_interval()
 
     def means_table(self, name: str, title: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
@@ -317,7 +306,7 @@ class Compared:
         """Return the paired differences in all measures, a row for each scope and other name."""
         columns = {m: replace(column, name=f"{column.name} difference") for m, column in self.measures.items()}
         records = []
-        for (scope, other), pair in self.pairs.items():
+        for (scope, other), pair in self._pairs.items():
             record: dict[str, CellValue] = {"dataset": scope, "name": METHODS.title(other)}
             record |= {column.heading: self.difference(other, m, scope) for m, column in columns.items()}
             if not self.reverse and pair.better_and_cheaper is not None:
@@ -331,7 +320,7 @@ class Compared:
 
     def findings(self, *measures: str) -> Iterator[str]:
         """Return sentences on the differences in these measures in the first scope, one for each other name."""
-        for (scope, other), pair in self.pairs.items():
+        for (scope, other), pair in self._pairs.items():
             if scope == self.scopes[0]:
                 forms = {m: (self.measures[m].name, f"+,.{self.measures[m].digits}f") for m in measures}
                 gaps = [f"{name} {format_number(self.difference(other, m), form)}" for m, (name, form) in forms.items()]
@@ -382,7 +371,7 @@ class StateTable:
     def __len__(self) -> int:
         return len(self.states)
 
-    def column(self, value: Callable[[State], float | None]) -> Floats:
+    def column(self, value: Callable[[State], float]) -> Floats:
         """Return one number for each state."""
         return np.array([value(state) for state in self.states], dtype=np.float64)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beliefrag.policy import Thresholds
 from beliefrag.report.figure import draw_bars, label_axes
@@ -36,75 +34,63 @@ if TYPE_CHECKING:
 
 _ALL = "all"
 """Stands for all datasets."""
-_VALUES: Mapping[str, Callable[[State], float | None]] = {
-    "answerability": lambda s: s.answerability,
-    "retrieval value": lambda s: s.retrieval_value,
-    "conflict": lambda s: s.belief.conflict,
-    "reliability": lambda s: s.belief.reliability,
-    "sufficiency": lambda s: s.belief.sufficiency,
-    "uncertainty": lambda s: s.belief.uncertainty,
-    "novelty": lambda s: s.diagnostics.novelty,
-    "flagged passages": lambda s: float(s.flagged),
-    "searches made": lambda s: float(s.rounds),
-}
-"""What gates compare with their thresholds."""
-_RELATIONS: Mapping[str, Callable[[Floats, float], Any]] = {
-    "at least": operator.ge,
-    "above": operator.gt,
-    "below": operator.lt,
-}
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyGate:
-    """One gate of the branch policy: it opens where all its conditions hold."""
+class PolicyGate(NamedTuple):
+    """One gate of the branch policy."""
 
     opens: str
     """What follows when it decides."""
     branches: tuple[str, ...]
     """The branches of the policy that it decides by."""
-    conditions: tuple[tuple[str, str, str | float], ...]
-    """What is compared (see `_VALUES`), how, and the threshold, by its name in `Thresholds` or as a number."""
-
-    def holds(self, states: StateTable, thresholds: Thresholds) -> NDArray[np.bool_]:
-        """Return at which states its conditions are met, whatever gate comes before it and whatever is legal."""
-        met = np.ones(len(states), dtype=np.bool_)
-        for what, relation, named in self.conditions:
-            limit = getattr(thresholds, named) if isinstance(named, str) else named
-            met &= _RELATIONS[relation](states.column(_VALUES[what]), limit)
-        return met
+    holds: Callable[[State, Thresholds], bool]
+    """Whether its condition is met at a state, whatever gate comes before it and whatever is legal."""
 
 
-_ANSWERABLE = ("answerability", "at least", "answer")
-_HOPELESS = (
-    ("sufficiency", "below", "abstain_sufficiency"),
-    ("uncertainty", "above", "abstain_uncertainty"),
-    ("answerability", "below", "abstain_answerability"),
-)
-_WORTH = ("retrieval value", "at least", "retrieval_value")
-_STALE = (("novelty", "below", "novelty"), ("searches made", "at least", 1.0))
 GATES: Mapping[str, PolicyGate] = {
-    "answer": PolicyGate("ANSWER", ("answer",), (_ANSWERABLE, ("conflict", "below", "conflict"))),
-    "conflict": PolicyGate("a correction", ("correct-conflict",), (("conflict", "at least", "conflict"),)),
-    "reliability": PolicyGate("a correction", ("correct-unreliable",), (("reliability", "below", "reliability"),)),
-    "flagged": PolicyGate("a correction", ("correct-flagged",), (("flagged passages", "at least", 1.0),)),
-    "retrieval value": PolicyGate("RETRIEVE", ("retrieve", "rewrite"), (_WORTH,)),
-    "novelty": PolicyGate("REWRITE first", ("rewrite",), _STALE),
-    "abstain": PolicyGate("ABSTAIN", ("abstain",), _HOPELESS),
+    "answer": PolicyGate(
+        "ANSWER", ("answer",), lambda s, t: _answerability(s) >= t.answer and s.belief.conflict < t.conflict
+    ),
+    "conflict": PolicyGate("a correction", ("correct-conflict",), lambda s, t: s.belief.conflict >= t.conflict),
+    "reliability": PolicyGate(
+        "a correction", ("correct-unreliable",), lambda s, t: s.belief.reliability < t.reliability
+    ),
+    "flagged": PolicyGate("a correction", ("correct-flagged",), lambda s, t: s.flagged >= 1),
+    "retrieval value": PolicyGate(
+        "RETRIEVE", ("retrieve", "rewrite"), lambda s, t: (s.retrieval_value or 0.0) >= t.retrieval_value
+    ),
+    "novelty": PolicyGate(
+        "REWRITE first", ("rewrite",), lambda s, t: s.diagnostics.novelty < t.novelty and s.rounds >= 1
+    ),
+    "abstain": PolicyGate(
+        "ABSTAIN",
+        ("abstain",),
+        lambda s, t: (
+            s.belief.sufficiency < t.abstain_sufficiency
+            and s.belief.uncertainty > t.abstain_uncertainty
+            and _answerability(s) < t.abstain_answerability
+        ),
+    ),
 }
 """All gates, in the order of the policy."""
+
+
+def _answerability(state: State) -> float:
+    assert state.answerability is not None
+    return state.answerability
 
 
 def measure_gate(states: StateTable, name: str, thresholds: Thresholds, dataset: str | None = None) -> dict[str, Any]:
     """Measure how often one gate fires on the states of a dataset, or on all."""
     gate = GATES[name]
-    decides = states.column(lambda state: float(state.step.reason in gate.branches))
+    holds = states.column(lambda state: gate.holds(state, thresholds))
+    decides = states.column(lambda state: state.step.reason in gate.branches)
     return {
         "dataset": dataset or _ALL,
         "gate": name,
         "opens": gate.opens,
         "states": int(states.is_in(dataset).sum()),
-        "holds (share of states)": states.mean(gate.holds(states, thresholds).astype(np.float64), dataset),
+        "holds (share of states)": states.mean(holds, dataset),
         "decides (share of states)": states.mean(decides, dataset),
     }
 
@@ -150,8 +136,8 @@ class ThresholdsStudy:
     protocol: ClassVar[tuple[str, ...]] = (
         "The states are those that BeliefRAG visited with its own thresholds; no model is called.",
         "Raw answerability is the belief's sufficiency, calibrated answerability what the run's calibration gave.",
-        "The spread is the largest minus the smallest of the datasets' medians. It depends on the scale of the score.",
-        "The quantile at which the answer threshold falls is the share of states below it; the scale shapes it too.",
+        "The spread is the largest minus the smallest of the datasets' medians.",
+        "The quantile at which the answer threshold falls is the share of states below it.",
         "A gate fires on a state if its condition is met there, as in the paper.",
         "States count alike, as in the paper; intervals resample questions within each dataset, 2,000 times.",
     )
@@ -186,7 +172,7 @@ class ThresholdsStudy:
             return StudyResult.insufficient(why, sample=sample, notes=notes)
         scores = {
             "raw": states.column(lambda state: state.belief.sufficiency),
-            "calibrated": states.column(_VALUES["answerability"]),
+            "calibrated": states.column(_answerability),
         }
         spreads = _measure_spreads(states, scores, thresholds.answer, datasets) if len(datasets) > 1 else {}
         scopes = (*datasets, None)
@@ -194,6 +180,8 @@ class ThresholdsStudy:
         pooled = {gate["gate"]: gate["holds (share of states)"] for gate in gates if gate["dataset"] == _ALL}
         never = [name for name, share in pooled.items() if share.value == 0]
         findings = [f"Spread over the datasets of the {what}: {format_cell(each)}." for what, each in spreads.items()]
+        spread_rows = [{"of": what, "spread": spread} for what, spread in spreads.items()]
+        gates_note = "Holds: its condition is met, whatever comes before it. Decides: the policy decided by it."
         scales = _make_scales_table(states, scores, thresholds.answer, scopes)
         return StudyResult(
             sample=sample,
@@ -204,18 +192,8 @@ class ThresholdsStudy:
             numbers={"never_reached": never},
             tables=(
                 scales,
-                Table.of_records(
-                    "spreads",
-                    "Largest minus smallest over the datasets",
-                    [{"of": what, "spread": spread} for what, spread in spreads.items()],
-                ),
-                Table.of_records(
-                    "gates",
-                    "How often each gate fires on visited states",
-                    gates,
-                    "Holds: its condition is met, whatever comes before it in the policy. Decides: the policy decided "
-                    "by it.",
-                ),
+                Table.of_records("spreads", "Largest minus smallest over the datasets", spread_rows),
+                Table.of_records("gates", "How often each gate fires on visited states", gates, gates_note),
             ),
             notes=notes,
             paper_values=compare_with_paper(
