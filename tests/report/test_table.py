@@ -28,11 +28,6 @@ def test_a_table_for_programs_has_bounds_in_columns_and_no_rounding() -> None:
     ]
 
 
-def test_a_table_whose_rows_do_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="2 columns"):
-        Table("t", "T", (Column("a"), Column("b")), (("x",),))
-
-
 def test_people_read_units_digits_and_intervals() -> None:
     assert TABLE.headings == ("name", "share of it (share)", "n")
     assert TABLE.texts[:2] == [("a", "0.33 (0.10 to 0.50)", "7"), ("b", "0.25", "-")]

@@ -16,12 +16,10 @@ from tests.support.studied import episode, recording, rows_of
 ROWS = {"row_recall_read": Column("row recall"), "rows_read": Column("rows read")}
 
 
-def counted(recall: Mapping[str, float], read: Mapping[str, float], **others: Mapping[str, float]) -> Compared:
-    """A method `beliefrag` that finds and reads these rows; `others` is the recall and the rows of another one."""
-    values = {"beliefrag": {"all": {"row_recall_read": recall, "rows_read": read}}}
-    if others:
-        values["static"] = {"all": {"row_recall_read": others["recall2"], "rows_read": others["read2"]}}
-    return Compared.on_shared_questions(values, ROWS, min_questions=1)
+def counted(recall: Mapping[str, float], read: Mapping[str, float]) -> Compared:
+    """A method `beliefrag` that finds and reads these rows."""
+    values = {"row_recall_read": recall, "rows_read": read}
+    return Compared.on_shared_questions(["beliefrag"], ["all"], lambda *at: values[at[2]], ROWS, min_questions=1)
 
 
 def of_rows(method: str, key: str, recall: float, read: float, needed: float = 40.0) -> EpisodeSummary:

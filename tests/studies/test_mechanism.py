@@ -12,9 +12,14 @@ from beliefrag.policy import Thresholds
 from beliefrag.record import EpisodeSummary
 from beliefrag.runs.record import thresholds_of
 from beliefrag.studies import Recording, StudyContext, StudyResult
-from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, compare_variants, match_states
-from beliefrag.studies.study import find_difference
-from beliefrag.types import Action
+from beliefrag.studies.mechanism import (
+    ABLATIONS,
+    INTERVENTIONS,
+    MechanismStudy,
+    compare_variants,
+    find_difference,
+    match_states,
+)
 from tests.support.messages import mentions
 from tests.support.studied import episode, recording, rows_of, run_record, state, trajectory
 
@@ -63,7 +68,6 @@ def test_a_planted_loss_is_found_and_what_is_alike_is_not_clear() -> None:
     assert (same.value, same.low, same.high) == (0, None, None)
     assert mentions(result.findings[0], "no correction", "full", "accuracy -0.300")
     assert "not clear: accuracy" not in result.findings[0]
-    assert "changed no decision" in result.findings[1]
 
 
 def test_searches_saved_by_the_live_score_are_found() -> None:
@@ -92,15 +96,6 @@ def test_only_questions_that_every_variant_finished_are_compared() -> None:
     assert variants.questions == {"d": QUESTIONS - 10}
     assert variants.left_out == {"d": 20}
     assert variants.difference("other", "accuracy", "d").value == -1.0
-
-
-def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
-    alone = [episode("beliefrag", "q0", 1.0, 1000, dataset="e")]
-    found = recording(episodes=[*played(1.0), *alone])
-    variants = compare_variants({"one": found, "other": found}, "f1")
-    assert variants.scopes == ("d",)
-    (note,) = variants.notes("variant")
-    assert mentions(note, "Left out", "fewer than 2", "e.")
 
 
 @pytest.mark.parametrize(
@@ -158,31 +153,6 @@ def test_states_match_by_dataset_and_round_and_need_evidence() -> None:
         1: (MatchedState("a", 0.6), MatchedState("b", 0.7)),
         2: (MatchedState("b", 0.8),),
     }
-
-
-@pytest.mark.parametrize(
-    ("permuted", "share", "sentence"),
-    [
-        (Action.ABSTAIN, 1.0, "another way on 100%"),
-        # STOP gives the same answer as ANSWER: that is no other way.
-        (Action.STOP, 0.0, "changed no decision"),
-    ],
-)
-def test_another_way_is_another_act_or_another_answer(permuted: Action, share: float, sentence: str) -> None:
-    recordings = made({})
-    acts = {"live": Action.ANSWER, "permuted": permuted, "frozen": Action.ANSWER}
-    for variant in INTERVENTIONS:
-        base = recordings[variant.run.name]
-        own = tuple(
-            trajectory(e.key.question_id, state(action=acts[variant.name]), dataset=e.key.dataset)
-            for e in base.episodes
-        )
-        recordings[variant.run.name] = Recording(base.run, base.episodes, own)
-    result = worked_out(recordings)
-    ways = rows_of(result, "interventions_differences", "dataset", "name")
-    assert [ways["mean", name]["another way"] for name in ("permuted", "frozen")] == [share, 0.0]
-    assert sentence in next(each for each in result.findings if each.startswith("permuted"))
-    assert "changed no decision" in next(each for each in result.findings if each.startswith("frozen"))
 
 
 def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:

@@ -27,7 +27,7 @@ from tests.support.studied import episode, recording, rows_of, state, trajectory
 QUESTIONS = 30
 
 
-RATES = ("follows_false", "recovers_true", "abstained", "false_read", "support")
+RATES = ("follows_false", "recovers_true", "abstained", "false_read")
 
 
 def rate(found: Compared, method: str, measure: str = "follows_false") -> float:
@@ -57,7 +57,6 @@ def told(method: str, key: str, end: str, dataset: str = "d") -> EpisodeSummary:
         "follows_false": float(end == "false"),
         "recovers_true": float(end == "true"),
         "false_read": 2.0 if end != "unread" else 0.0,
-        "evidence_recall": 0.5 if end == "true" else 0.0,
     }
     outcome = Outcome.ABSTAINED if end == "abstained" else Outcome.ANSWERED
     return base.model_copy(update={"outcome": outcome, "metrics": metrics})
@@ -99,14 +98,10 @@ def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
     static = rows_of(result, "noise", "name")["Static"]
     f1 = [static[f"F1 at {level:.0%}"].value for level in NOISE_LEVELS]
     assert f1 == pytest.approx([0.85, 0.80, 0.75, 0.70, 0.65])
-    lost = result.numbers["f1_lost"]
-    # All questions lose the same: that is no interval of width nought.
-    assert lost["static"].value == pytest.approx(-0.2)
-    assert lost["beliefrag"].value == pytest.approx(-0.1)
-
-
-def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
-    result = RobustnessStudy().analyse(everything(), StudyContext())
+    # All questions lose the same, so there is no interval.
+    losses = {name: row["F1 lost"] for name, row in rows_of(result, "noise", "name").items()}
+    assert (losses["Static"].value, losses["Static"].low) == (pytest.approx(-0.2), None)
+    assert losses["BeliefRAG"].value == pytest.approx(-0.1)
     ahead = rows_of(result, "noise_differences", "name")["Static"]
     assert ahead["F1 at 80% difference"].value == pytest.approx(0.1)
     assert ahead["F1 at 0% difference"].value == pytest.approx(0.0)
@@ -115,12 +110,8 @@ def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
     found = compare_on_false_evidence(misled())
     own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
-    assert own == pytest.approx(
-        {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8, "support": 0.2}
-    )
-    assert other == pytest.approx(
-        {"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0, "support": 0.1}
-    )
+    assert own == pytest.approx({"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8})
+    assert other == pytest.approx({"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0})
 
 
 def test_the_difference_of_rates_is_paired_by_question() -> None:
@@ -138,25 +129,17 @@ def test_the_difference_of_rates_is_paired_by_question() -> None:
 
 def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
     plain = [episode(m, "q1", 1.0, 10) for m in COMPARED]
-    assert (
-        rate(
-            compare_on_false_evidence(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])),
-            "static",
-        )
-        == 1.0
-    )
+    misled_once = [told(m, "q0", "false") for m in COMPARED]
+    assert rate(compare_on_false_evidence(recording(episodes=[*misled_once, *plain])), "static") == 1.0
     assert compare_on_false_evidence(recording(episodes=plain)).mean("static", "follows_false") is None
+    both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
+    assert rate(compare_on_false_evidence(recording(episodes=both)), "static") == 0.5, "two questions with one id"
 
 
 def test_questions_that_one_method_did_not_finish_are_in_no_rate() -> None:
     lacking = [told(m, f"q{k}", "false" if k else "true") for m in COMPARED for k in range(3) if (m, k) != ("crag", 0)]
     found = compare_on_false_evidence(recording(episodes=lacking))
     assert (found.questions, found.left_out, rate(found, "static")) == ({"all": 2}, {"all": 1}, 1.0)
-
-
-def test_questions_of_two_datasets_with_one_id_are_two_questions() -> None:
-    both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
-    assert rate(compare_on_false_evidence(recording(episodes=both)), "static") == 0.5
 
 
 def test_a_planted_shift_of_the_source_is_found() -> None:
@@ -191,7 +174,6 @@ def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
     sources = rows_of(result, "sources", "source")
     assert sources["counterfactual"]["conflict gate fires"].value == 1.0
     assert sources["ordinary"]["conflict gate fires"].value == 0.0
-    assert sources["counterfactual"]["belief in conflict"].value == pytest.approx(0.8)
     assert result.numbers["auc_shift"].high < 0
     assert len(result.paper_values) == 12
 
