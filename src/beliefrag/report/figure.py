@@ -96,11 +96,23 @@ def draw_interval(axes: Axes, number: Estimate, across: float, colour: str, *, u
         axes.plot(*((place, ends) if upright else (ends, place)), color=colour, linewidth=1.2, zorder=order)
 
 
-def draw_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[Any]], form: str = "") -> None:
+def draw_bars(
+    axes: Axes,
+    title: str,
+    y: str,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[Estimate | None]],
+    *,
+    form: str = "",
+    line: float | None = None,
+) -> None:
     """Draw bars with their intervals: for each group one of each series, of which None is left out.
 
-    Several series get a legend below the axes; `form` writes each value beside its bar.
+    Several series get a legend below the axes; `form` writes each value beside its bar; `line` is a dotted level.
     """
+    label_axes(axes, title, y=y)
+    if line is not None:
+        axes.axhline(line, color="black", linestyle=":", linewidth=1.2)
     width = 0.8 / len(series)
     for number, (name, values) in enumerate(series.items()):
         style: dict[str, Any] = {"color": "0.88", "edgecolor": "black", "hatch": HATCHES[number % len(HATCHES)]}

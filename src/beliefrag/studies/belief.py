@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from beliefrag.calibration.examples import Examples, label_states
 from beliefrag.calibration.fitting import LEAST_SPREAD, refit_logistic
 from beliefrag.calibration.quality import auc, estimate_auc, expected_calibration_error, reliability_curve
-from beliefrag.report.figure import HATCHES, draw_bars, draw_curves, label_axes
+from beliefrag.report.figure import draw_bars, draw_curves, label_axes
 from beliefrag.report.table import Table, format_cell, format_number
 from beliefrag.runs.statistics import Estimate, Floats, draw_counts, estimate_from_resamples, random_generator
 from beliefrag.studies.study import (
@@ -36,7 +36,6 @@ from beliefrag.studies.study import (
 from beliefrag.types import Action
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PARTITIONS = 20
@@ -258,7 +257,7 @@ class BeliefStudy:
         best = max(DIMENSIONS, key=lambda name: signals[name].value)
         findings = [f"The strongest single dimension is {best}: AUC {format_cell(signals[best])}."]
         if held_out:
-            signals |= {_JOINT: held_out.joint, "strongest single one on other questions": held_out.single}
+            signals |= {_JOINT: held_out.joint, "strongest one, held out": held_out.single}
             findings.append(
                 f"All dimensions jointly, on questions that a fit had not seen: AUC {format_cell(held_out.joint)}, "
                 f"{format_number(held_out.difference, '+.3f')} against the dimension that is strongest on the "
@@ -311,10 +310,9 @@ class BeliefStudy:
             ),
             paper_note="Theirs are with gpt-oss-120b, answers judged by a model. Their strongest dimension is "
             f"uncertainty, the strongest here {best}. The paper does not say whether the fit had seen its states.",
-            draw=partial(_draw_belief, signals, correlations, shown_curves, levels),
-            figure_size=(12.0, 9.6),
-            caption="The AUC of each belief dimension; rank correlations of the dimensions; scores against the share "
-            "of right answers; the actions at each level.",
+            draw=partial(_draw_belief, signals, shown_curves),
+            figure_size=(12.0, 4.8),
+            caption="The AUC of each dimension, with 95 % intervals, and reliability curves.",
         )
 
 
@@ -322,48 +320,12 @@ def _rows(numbers: Mapping[str, Any], key: str, heading: str) -> list[dict[str, 
     return [{key: name, heading: number} for name, number in numbers.items()]
 
 
-Correlations = Mapping[tuple[str, str], Estimate | None]
-
-
 def _draw_belief(
-    signals: Mapping[str, Estimate],
-    correlations: Correlations,
-    curves: Mapping[str, Sequence[tuple[float, Estimate]]],
-    levels: Sequence[Mapping[str, Any]],
-    figure: Figure,
+    signals: Mapping[str, Estimate], curves: Mapping[str, Sequence[tuple[float, Estimate]]], figure: Figure
 ) -> None:
-    panels = figure.subplots(2, 2)
-    label_axes(panels[0, 0], "How well each signal separates right from wrong", y="AUC (0.5: no signal)")
-    draw_bars(panels[0, 0], list(signals), {"": list(signals.values())})
-    panels[0, 0].axhline(0.5, color="black", linestyle=":", linewidth=1.2)
-    _draw_correlations(panels[0, 1], correlations)
-    axes = panels[1, 0]
+    bars, axes = figure.subplots(1, 2)
+    title = "How well each signal separates right from wrong"
+    draw_bars(bars, title, "AUC (0.5: no signal)", list(signals), {"": list(signals.values())}, line=0.5)
     label_axes(axes, "Scores against the share of right answers", "mean score in a bin of one tenth", "share right")
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="perfectly calibrated")
     draw_curves(axes, curves)
-    axes = panels[1, 1]
-    label_axes(axes, "What was done at each level of the belief", "share of visited states (levels: thirds)")
-    names = [f"{level['dimension']}: {level['level']}" for level in levels]
-    left = np.zeros(len(names))
-    for number, action in enumerate(Action):
-        shares = [level[f"{action.value} (share)"] for level in levels]
-        style: dict[str, Any] = {"color": str(1 - 0.15 * number), "hatch": HATCHES[number % len(HATCHES)]}
-        axes.barh(names, shares, left=left, height=0.85, edgecolor="black", label=action.value, **style)
-        left += shares
-    axes.invert_yaxis()
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, frameon=False, ncols=6)
-
-
-def _draw_correlations(axes: Axes, correlations: Correlations) -> None:
-    names = list(DIMENSIONS)
-    table = np.full((len(names), len(names)), np.nan)
-    for (one, other), estimate in correlations.items():
-        row, column = names.index(other), names.index(one)
-        value = np.nan if estimate is None else estimate.value
-        table[row, column] = value
-        words, colour = "–" if estimate is None else f"{value:+.2f}", "white" if abs(value) > 0.6 else "black"
-        axes.text(column, row, words, ha="center", va="center", color=colour)
-    axes.imshow(np.abs(table), cmap="Greys", vmin=0, vmax=1.3)
-    axes.set_xticks(range(len(names)), names, rotation=20)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_title("Rank correlations over states (darker: stronger)", fontsize=11)

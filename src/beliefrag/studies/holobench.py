@@ -11,7 +11,7 @@ import numpy as np
 
 from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.methods import METHODS
-from beliefrag.report.figure import MARKERS, draw_bars, draw_interval, label_axes, label_points
+from beliefrag.report.figure import draw_bars
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import Column, Table, format_number
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate, resample_means
@@ -96,13 +96,10 @@ class HolobenchStudy:
             ),
             notes=(*found.notes(), *recording.missing_notes(*_COMPARED)),
             paper_values=_paper_values(found, ratios, ceilings[_PAPER_ROWS]),
-            paper_note="Theirs is HoloBench with gpt-oss-120b. The ceiling shows how many rows the questions here "
-            f"need beside theirs. Here a search returns {top_k} rows in at most {rounds} searches; theirs must "
-            "return more.",
+            paper_note=f"Theirs is HoloBench with gpt-oss-120b. Their searches must return more than {top_k} rows.",
             draw=partial(_draw_rows, found, ratios, ceilings[allowed]),
             figure_size=(10.0, 4.2),
-            caption="Row recall by rows read, and row recall per row read. The dotted line is the highest recall that "
-            f"{allowed} rows allow; bars are 95 % intervals.",
+            caption=f"Rows found and read. Dotted: the recall that {allowed} rows allow; lines: 95 % intervals.",
         )
 
 
@@ -141,21 +138,13 @@ def _paper_values(found: Compared, ratios: Mapping[str, Estimate | None], ceilin
 
 
 def _draw_rows(found: Compared, ratios: Mapping[str, Estimate | None], ceiling: Estimate, figure: Figure) -> None:
-    axes, ratio_axes = figure.subplots(1, 2, width_ratios=(1.4, 1))
-    label_axes(axes, "Rows found by rows read", "mean rows read per question", "row recall: share of needed rows found")
-    points = []
-    for marker, method in zip(MARKERS, _COMPARED, strict=False):
-        read, recall = (found.mean(method, measure) or Estimate(0.0) for measure in ("rows_read", "row_recall_read"))
-        draw_interval(axes, recall, read.value, "0.65")
-        draw_interval(axes, read, recall.value, "0.65", upright=False)
-        fill = "black" if method == METHOD else "white"
-        axes.plot([read.value], [recall.value], marker, ms=9, mfc=fill, mec="black", zorder=3)
-        points.append((read.value, recall.value, METHODS.title(method)))
-    axes.axhline(ceiling.value, color="black", linestyle=":", linewidth=1.2, label="highest possible recall")
-    axes.legend(loc="lower right", fontsize=8, framealpha=1)
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    label_axes(ratio_axes, "Found for each row read", y="row recall per row read (times 1,000)")
-    draw_bars(ratio_axes, [METHODS.title(method) for method in ratios], {"": list(ratios.values())}, ".1f")
-    figure.draw_without_rendering()
-    label_points(axes, points)
+    names = [METHODS.title(method) for method in _COMPARED]
+    panels = figure.subplots(1, 3)
+    for axes, measure, title in zip(
+        panels, ("row_recall_read", "rows_read"), ("Rows found", "Rows read"), strict=False
+    ):
+        means = [found.mean(method, measure) for method in _COMPARED]
+        line = ceiling.value if measure == "row_recall_read" else None
+        draw_bars(axes, title, _MEASURES[measure].heading, names, {"": means}, form=".3g", line=line)
+    per_row = {"": list(ratios.values())}
+    draw_bars(panels[2], "Found for each row read", "recall per row read (times 1,000)", names, per_row, form=".1f")

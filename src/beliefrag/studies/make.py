@@ -175,7 +175,6 @@ def _provenance(recording: Recording) -> dict[str, Any]:
     """Return what the numbers of a run depend on, without time or path."""
     run = recording.run
     used = next(iter(run.calibrations), None)
-    sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
     return {
         "model": run.model,
         "verifier form": run.verifier,
@@ -185,9 +184,8 @@ def _provenance(recording: Recording) -> dict[str, Any]:
         "seed": run.seed,
         "methods": list(run.methods),
         "questions": {name: len(run.datasets[name].question_ids) for name in recording.datasets},
-        **({"source": sources} if sources else {}),
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
-        **({"answerability": dict(run.interventions)} if run.interventions else {}),
+        "answerability": dict(run.interventions),
         "thresholds": asdict(thresholds_of(run)),
         "budget": dict(run.budget),
     }
@@ -327,7 +325,18 @@ def prepare_studies(
     label: Label = "f1",
     concurrency: int | None = None,
 ) -> PreparedStudies:
-    """Find which runs studies need, which existing runs can be used, and which studies cannot be made (see `run`)."""
+    """Find which runs studies need, which existing runs can be used, and which studies cannot be made.
+
+    Args:
+        studies: From `choose_studies`.
+        out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
+        data: Datasets, or folders of datasets, to make runs on.
+        reuse: Folders of existing runs, to use instead of making new ones.
+        settings: Model, budget and the rest; by default those of the settings file and the environment.
+        spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
+        label: The measure that says whether an answer is right.
+        concurrency: Most calls at a time.
+    """
     settings = settings or use_server_model(load_settings({}).settings)
     form = build_verifier(settings.verifier or default_verifier(settings.model))
     context = StudyContext(label, drafts_answers="answer" in form.prompts)
@@ -365,13 +374,7 @@ def run(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[StudyProgress], object] | None = None,
     control: RunControl | None = None,
-    out: str | Path,
-    data: Iterable[str | Path | Dataset] = (),
-    reuse: Iterable[str | Path] = (),
-    settings: Settings | None = None,
-    spec: RunSpec | None = None,
-    label: Label = "f1",
-    concurrency: int | None = None,
+    **how: Any,
 ) -> StudyResult:
     """Make one study: the runs that it needs, its numbers, its figure and a page.
 
@@ -380,16 +383,9 @@ def run(
         options: Options of the study, by name.
         progress: Called at the beginning of each run and after every episode.
         control: Its `stop` and `cancel` end the runs early; the same call resumes them.
-        out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
-        data: Datasets, or folders of datasets, to make runs on.
-        reuse: Folders of existing runs, to use instead of making new ones.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
-        label: The measure that says whether an answer is right.
-        concurrency: Most calls at a time.
+        how: The arguments of `prepare_studies`.
     """
-    how: Any = {"settings": settings, "spec": spec, "label": label, "concurrency": concurrency}
-    prepared = prepare_studies(choose_studies(name, options), out=out, data=data, reuse=reuse, **how)
+    prepared = prepare_studies(choose_studies(name, options), **how)
     if len(prepared.studies) != 1:
         raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from beliefrag.methods.intervention import FrozenAnswerability, Intervention, MatchedState, PermutedAnswerability
 from beliefrag.policy import Thresholds
-from beliefrag.report.figure import draw_bars, label_axes
+from beliefrag.report.figure import draw_bars
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import Column
 from beliefrag.runs.comparability import Aspect, differences, unmet_settings
@@ -120,7 +120,6 @@ class MechanismStudy:
         "No correction: conflict, low reliability and flagged passages start nothing.",
         "No verification: a correction rewrites and searches, but VERIFY is left out and nothing is dropped.",
         "Prune only: VERIFY drops passages, and no search replaces them.",
-        "The paper only names its ablations; without any verifier the answer gate would have nothing to read.",
         f"Interventions answer from {_THRESHOLD:g} on, as in the paper, and change only the compared number.",
         "Permuted: at each state the answerability of another question's live state, same dataset and searches.",
         "Frozen: the answerability of the episode's first state with evidence, throughout.",
@@ -150,17 +149,14 @@ class MechanismStudy:
             for variant in variants
             for measure, paper_id in variant.paper_ids.items()
         }
+        tables = []
+        for name, found in groups.items():
+            tables.append(found.means_table(name, f"{name.capitalize()}: the means of each variant"))
+            tables.append(found.differences_table(f"{name}_differences"))
         return StudyResult(
             sample=sample,
             findings=tuple(text for found in groups.values() for text in found.findings("accuracy", "rounds")),
-            tables=tuple(
-                table
-                for name, found in groups.items()
-                for table in (
-                    found.means_table(name, f"{name.capitalize()}: the means of each variant"),
-                    found.differences_table(f"{name}_differences"),
-                )
-            ),
+            tables=tuple(tables),
             notes=(
                 f"An answer is right by {context.label}; an abstention is not.",
                 *(note for found in groups.values() for note in found.notes("variant")),
@@ -171,8 +167,7 @@ class MechanismStudy:
             f"and MuSiQue with gpt-oss-120b; ours is by {context.label} with another model.",
             draw=partial(_draw_mechanism, groups),
             figure_size=(11.0, 4.2),
-            caption="Accuracy with parts of the correction left out, and accuracy and searches with answerability "
-            f"exchanged (answers from {_THRESHOLD:g} on). Bars: means; lines: 95 % intervals; diamonds: the paper.",
+            caption="Means of the variants. Lines: 95 % intervals; diamonds: the paper.",
         )
 
 
@@ -226,9 +221,8 @@ def _draw_mechanism(groups: Mapping[str, Compared], figure: Figure) -> None:
     )
     every = figure.subplots(1, len(panels), width_ratios=[len(_GROUPS[name]) for name, _, _ in panels])
     for axes, (name, measure, title) in zip(every, panels, strict=True):
-        label_axes(axes, title, y="share of right answers" if measure == "accuracy" else "mean searches per question")
-        means = [groups[name].mean(variant.name, measure) for variant in _GROUPS[name]]
-        draw_bars(axes, [variant.name for variant in _GROUPS[name]], {"": means}, ".2f")
-        theirs = [published[variant.paper_ids[measure]].value for variant in _GROUPS[name]]
-        axes.plot(range(len(theirs)), theirs, "D", mfc="white", mec="black", label="the paper's value")
-    figure.legend(handles=every[0].lines[-1:], loc="outside lower center", frameon=False, fontsize=9)
+        variants = _GROUPS[name]
+        means = [groups[name].mean(variant.name, measure) for variant in variants]
+        draw_bars(axes, title, _MEASURES[measure].heading, [each.name for each in variants], {"": means}, form=".2f")
+        theirs = [published[variant.paper_ids[measure]].value for variant in variants]
+        axes.plot(range(len(theirs)), theirs, "D", mfc="white", mec="black")

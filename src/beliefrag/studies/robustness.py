@@ -141,14 +141,11 @@ class RobustnessStudy:
             tables=(*tables, _source_table(sources, areas)),
             notes=tuple(notes),
             paper_values=_paper_values(noise, false, areas, sources),
-            paper_note="Theirs is the accuracy by an LLM judge on RGB with gpt-oss-120b; how many of the passages were "
-            f"false is not said. Ours is by {context.label} with another model. RGB's own noise is about the "
-            "question's subject; here what replaces a hit shares no content word with the question.",
+            paper_note="Theirs is the accuracy by an LLM judge on RGB with gpt-oss-120b and RGB's own noise; how many "
+            "of the passages were false is not said.",
             draw=partial(_draw_robustness, noise, false, areas),
             figure_size=(12.0, 4.4),
-            caption="F1 by the share of hits that irrelevant passages replace; the outcome when up to "
-            f"{_COUNTERFACTUAL:.0%} of the passages are false; and the AUC of answerability by the source of the "
-            "evidence. Lines across marks and bars are 95 % intervals.",
+            caption="F1 by noise, outcomes with false passages, and AUC by source. Lines are 95 % intervals.",
         )
 
 
@@ -295,12 +292,12 @@ def _draw_robustness(noise: Compared, false: Compared, areas: Areas, figure: Fig
     label_axes(curves_axes, "Irrelevant passages", "share of hits that was replaced (%)", "mean F1")
     curves = {m: [(100 * level, noise.mean(m, f"f1_{level:g}")) for level in NOISE_LEVELS] for m in COMPARED}
     draw_curves(curves_axes, {METHODS.title(method): points for method, points in curves.items()}, apart=1.2)
-    label_axes(false_axes, "False passages", y="share of questions")
     shown = ("follows_false", "recovers_true", "abstained")
     rates = {METHODS.title(method): [false.mean(method, rate) for rate in shown] for method in COMPARED}
-    draw_bars(false_axes, [_RATES[rate].name for rate in shown], rates)
-    label_axes(source_axes, "The calibrator by source", y="AUC: right answers ranked before wrong ones")
-    draw_bars(source_axes, list(areas), {"": list(areas.values())}, ".2f")
-    source_axes.axhline(0.5, color="black", linestyle=":", linewidth=1.2)
+    draw_bars(false_axes, "False passages", "share of questions", [_RATES[rate].name for rate in shown], rates)
+    by_source = {"": list(areas.values())}
+    draw_bars(
+        source_axes, "The calibrator by source", "AUC (0.5: no signal)", list(areas), by_source, form=".2f", line=0.5
+    )
     for axes in (curves_axes, false_axes, source_axes):
         axes.set_ylim(0, 1.03)

@@ -80,7 +80,7 @@ class StudyResult:
     findings: tuple[str, ...]
     """Sentences, the most important first; or why there is no result."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values and `Estimate`s for programs."""
+    """Plain values and `Estimate`s for programs that no table has."""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out and why, and what cannot be said."""
@@ -88,11 +88,9 @@ class StudyResult:
     paper_note: str = ""
     """How the experiment of the paper differs from this one."""
     draw: Callable[[Figure], None] | None = None
-    """Draws the figure of the study on an empty one."""
+    """Draws the figure of the study on an empty one of `figure_size` inches; `caption` says what it shows."""
     figure_size: tuple[float, float] = (9.0, 5.5)
-    """In inches."""
     caption: str = ""
-    """What the figure shows, in a sentence."""
 
     @classmethod
     def insufficient(cls, why: str, *, sample: str, notes: Iterable[str] = ()) -> StudyResult:
@@ -119,10 +117,7 @@ class StudyResult:
             yield Table.of_texts("paper", "", ("what", "here", "theirs"), rows)
         if self.tables:
             yield Heading("Numbers")
-            yield (
-                "In brackets: 95 % intervals of a seeded bootstrap over questions, if their values differ; ? marks one "
-                "on fewer than 20 of them."
-            )
+            yield "In brackets: 95 % bootstrap intervals over questions; ? marks one on fewer than 20 of them."
         yield from self.tables
 
     def __str__(self) -> str:
@@ -343,9 +338,9 @@ class Compared:
 
     def _compare(self, scope: str, other: str) -> PairedComparison:
         names = (other, self.of) if self.reverse else (self.of, other)
-        own = self._datasets(scope)
+        first, *more = own = self._datasets(scope)
         one, two = ({dataset: self.values[name][dataset] for dataset in own} for name in names)
-        return compare_over_datasets(one, two) if len(own) > 1 or self.stratified else compare(one[own[0]], two[own[0]])
+        return compare_over_datasets(one, two) if more or self.stratified else compare(one[first], two[first])
 
 
 Statistic = Callable[[Floats], Floats]
@@ -410,7 +405,6 @@ class DatasetKind:
     description: str
     """What they are, in the plural: "datasets of questions with short answers"."""
     includes: Callable[[Dataset], bool]
-    """Whether a dataset is of this kind."""
     may_include: Callable[[str], bool] = lambda name: True
     """Whether a dataset of an existing run, of which only the name is known, can be of this kind."""
 
@@ -433,11 +427,11 @@ MULTI_HOP = DatasetKind(
 )
 """At least half of the questions have two or more supporting passages."""
 # An existing run does not record the split of its questions: it is never used for these two.
-WITH_NOISE = DatasetKind(
-    "datasets with a split 'noise', such as RGB", lambda dataset: "noise" in dataset.splits(), lambda name: False
-)
-WITH_FALSE_PASSAGES = DatasetKind(
-    "datasets with a split 'fact', such as RGB", lambda dataset: "fact" in dataset.splits(), lambda name: False
+WITH_NOISE, WITH_FALSE_PASSAGES = (
+    DatasetKind(
+        f"datasets with a split {s!r}, such as RGB", lambda dataset, s=s: s in dataset.splits(), lambda _: False
+    )
+    for s in ("noise", "fact")
 )
 ROW_SETS = DatasetKind(
     "datasets of questions about sets of rows, such as HoloBench",
@@ -448,13 +442,11 @@ ROW_SETS = DatasetKind(
 
 @dataclass(frozen=True, slots=True)
 class RequiredRun:
-    """One run that a study needs. Studies that need a run of the same name share it, with the methods of all."""
+    """One run that a study needs, in a folder of its name. Studies share a run of the same name."""
 
     name: str
-    """The name of its folder."""
     methods: tuple[str, ...]
     kind: DatasetKind = SHORT_ANSWERS
-    """The kind of datasets that it is made on."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
     injection: Injection = field(default_factory=Injection)

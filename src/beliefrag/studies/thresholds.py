@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from beliefrag.policy import Thresholds
-from beliefrag.report.figure import draw_bars, label_axes
+from beliefrag.report.figure import draw_bars
 from beliefrag.report.table import Table, format_cell
 from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import State
@@ -204,13 +204,10 @@ class ThresholdsStudy:
                     "gate_conflict_ordinary": pooled["conflict"],
                 }
             ),
-            paper_note="Theirs are over six datasets with gpt-oss-120b. Their raw score is not described; here it is "
-            "the belief's sufficiency. They see the conflict gate fire on 72 % of counterfactual evidence, which is "
-            "not among these questions.",
+            paper_note="Theirs are over six datasets with gpt-oss-120b; their raw score is not described.",
             draw=partial(_draw_thresholds, scales, gates),
             figure_size=(13.0, 4.9),
-            caption="The median of both scores by dataset, the share of states below the answer threshold, and the "
-            "share of visited states on which the condition of each gate holds. Lines are 95 % intervals.",
+            caption="Medians, shares of states below the answer threshold, and gates. Lines are 95 % intervals.",
         )
 
 
@@ -244,16 +241,15 @@ def _make_scales_table(
 
 
 def _draw_thresholds(scales: Table, gates: list[dict[str, Any]], figure: Figure) -> None:
-    median_axes, below_axes, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.5))
-    label_axes(median_axes, "Where the score lies", y="median score")
-    label_axes(below_axes, "Where the threshold cuts", y="share of visited states below it")
-    for axes, what in ((median_axes, "median"), (below_axes, "below threshold")):
-        names = [str(record["dataset"]) for record in scales.records[:-1]]
-        series = {kind: [row[f"{kind} {what}"] for row in scales.records[:-1]] for kind in ("raw", "calibrated")}
-        draw_bars(axes, names, series)
+    *panels, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.5))
+    rows: list[Any] = scales.records[:-1]
+    for axes, what, title in zip(
+        panels, ("median", "below threshold"), ("Where the score lies", "Where the threshold cuts"), strict=True
+    ):
+        series = {kind: [row[f"{kind} {what}"] for row in rows] for kind in ("raw", "calibrated")}
+        draw_bars(axes, title, what, [row["dataset"] for row in rows], series)
         axes.set_ylim(0, 1)
-    label_axes(gate_axes, "Which gates' conditions hold", y="share of visited states")
     by_dataset: dict[str, list[Estimate]] = {}
     for gate in gates:
         by_dataset.setdefault(gate["dataset"], []).append(gate["holds (share of states)"])
-    draw_bars(gate_axes, list(GATES), by_dataset)
+    draw_bars(gate_axes, "Which gates' conditions hold", "share of visited states", list(GATES), by_dataset)
