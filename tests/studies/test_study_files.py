@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 
 from beliefrag.report.published import MARK
-from beliefrag.studies import (
-    PaperValue,
-    Recording,
-    StudyContext,
-    StudyError,
-    StudyResult,
-    choose_studies,
-)
+from beliefrag.studies import Recording, StudyContext, StudyError, StudyResult
 from beliefrag.studies.make import write_index, write_study
+from beliefrag.studies.study import PaperValue, choose_studies
 from tests.support.messages import mentions
 from tests.support.studied import episode, recording
 
@@ -81,12 +75,6 @@ def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:
     assert record["tables"]["points"][0]["F1"].keys() == {"value", "low", "high", "few"}
 
 
-def test_a_number_that_is_none_cannot_be_written(tmp_path: Path) -> None:
-    result = StudyResult(sample="", findings=(), numbers={"broken": float("nan")})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_study(FRONTIER, result, {}, tmp_path)
-
-
 def test_a_study_with_too_little_leaves_no_picture_and_no_table_of_an_earlier_time(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "mine.csv").write_text("kept")
@@ -115,14 +103,13 @@ def test_the_index_leads_to_what_is_there_and_says_what_is_not(tmp_path: Path) -
     assert 'href="frontier/index.html"' in (tmp_path / "index.html").read_text()
 
 
-def test_an_index_over_a_file_that_is_no_study_is_refused(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_or_written_are_errors(tmp_path: Path) -> None:
     (tmp_path / "frontier").mkdir()
     (tmp_path / "frontier" / "numbers.json").write_text("[]")
     with pytest.raises(StudyError, match="holds no study"):
         write_index(tmp_path, {})
-
-
-def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_study(FRONTIER, StudyResult(sample="", findings=(), numbers={"broken": float("nan")}), {}, tmp_path / "n")
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="cannot be written"):
         written(tmp_path / "file" / "study")

@@ -117,25 +117,17 @@ def test_a_gate_opens_where_the_policy_would(gate: str, opens: dict[str, float],
     assert [GATES[gate].holds(each, DEFAULT) for each in both] == [True, False]
 
 
-def test_how_often_a_gate_fires_is_the_share_of_states_by_dataset_and_pooled() -> None:
+def test_how_often_a_gate_fires_by_dataset_and_over_all() -> None:
     own = [trajectory(f"q{k}", state(conflict=0.6 if k < 3 else 0.1)) for k in range(10)]
     own += [trajectory(f"q{k}", state(conflict=0.1), dataset="e") for k in range(10)]
     result = worked_out(own)
     gates = rows_of(result, "gates", "gate", "dataset")
     assert [gates["conflict", name]["holds"].value for name in ("d", "e", "all")] == [0.3, 0.0, 0.15]
-
-
-def test_what_the_policy_decided_by_is_counted_apart_from_what_held() -> None:
+    assert "reliability" in result.numbers["never_reached"] and "conflict" not in result.numbers["never_reached"]
+    assert mentions(result.findings[-1], "never reached", "reliability")
     own = [trajectory(f"q{k}", state(flagged=1, branch="correct-flagged" if k == 0 else "stop")) for k in range(4)]
     found = measure_gate(StateTable(own), "flagged", DEFAULT)
     assert (found["holds (share of states)"].value, found["decides (share of states)"].value) == (1.0, 0.25)
-
-
-def test_a_gate_that_was_never_reached_is_named() -> None:
-    own = [trajectory(f"q{k}", state(conflict=conflict)) for k, conflict in enumerate((0.1, 0.42, 0.3))]
-    result = worked_out(own)
-    assert "conflict" in result.numbers["never_reached"]
-    assert mentions(result.findings[-1], "never reached", "conflict")
 
 
 def test_states_without_evidence_are_left_out_and_counted() -> None:
