@@ -1,0 +1,209 @@
+"""The official `openai` client talks to `/v1/chat/completions` and `/v1/responses`, streaming and not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import openai
+import pytest
+from openai.types.responses import Response
+
+from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, opened, served
+from tests.web.test_ask_route import DECLINING
+
+ASKED: Any = [{"role": "user", "content": QUESTION}]
+
+
+def client_of(server: Served) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def client(plain: Served) -> Iterator[openai.OpenAI]:
+    with client_of(plain) as client:
+        yield client
+
+
+def details(message: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], message.model_extra["beliefrag"])
+
+
+def test_the_official_client_gets_an_answer_with_its_sources(client: openai.OpenAI) -> None:
+    completion = client.chat.completions.create(model="beliefrag", messages=ASKED, temperature=0.7, max_tokens=50)
+    choice = completion.choices[0]
+    assert (choice.message.content, choice.finish_reason) == (ANSWER, "stop")
+    assert completion.object == "chat.completion" and completion.id.startswith("chatcmpl-")
+    assert completion.usage is not None
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens > 0
+    more = details(choice.message)
+    assert more["outcome"] == "answered" and more["answerability"] > 0.5
+    assert {source["id"] for source in more["sources"]} == {"travel", "leave"}
+    assert more["ignored"] == ["max_tokens", "temperature"]
+
+
+def test_the_official_client_gets_a_stream(client: openai.OpenAI) -> None:
+    options: Any = {"include_usage": True}
+    stream = client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True, stream_options=options)
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == ANSWER
+    assert chunks[0].choices[0].delta.role == "assistant"
+    *_, ending, usage = chunks
+    assert ending.choices[0].finish_reason == "stop"
+    assert details(ending)["outcome"] == "answered"
+    assert usage.choices == [] and usage.usage is not None and usage.usage.total_tokens > 0
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_declining_says_so_to_clients_that_know_nothing_of_outcomes(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=DECLINING)) as server, client_of(server) as client:
+        completion = client.chat.completions.create(model="beliefrag", messages=ASKED)
+        chunks = list(client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True))
+    message = completion.choices[0].message
+    assert message.content is not None and message.content.startswith("I cannot answer")
+    assert details(message)["outcome"] == "abstained"
+    assert chunks[1].choices[0].delta.content == message.content
+    assert details(chunks[-1])["outcome"] == "abstained"
+
+
+def test_a_failure_raises_in_the_client_and_is_never_a_message(tmp_path: Path) -> None:
+    broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
+    with served(*opened(tmp_path, SURE, broken)) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError, match="TransportError") as caught:
+            client.chat.completions.create(model="beliefrag", messages=ASKED)
+        assert caught.value.status_code == 502
+        said = ""
+        with pytest.raises(openai.APIError, match="TransportError"):
+            for chunk in client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True):
+                said += chunk.choices[0].delta.content or ""
+        assert said == ""
+
+
+CONVERSATION: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And leave?"}]
+
+
+def user(content: Any) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": content}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
+        ({"messages": []}, "messages"),
+        ({"messages": CONVERSATION}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "Hello."}]}, "messages"),
+        ({"messages": user(" ")}, "messages"),
+        ({"messages": user(None)}, "messages[0].content"),
+        ({"messages": user([{"type": "image_url"}])}, "messages[0].content"),
+        ({"input": QUESTION, "tools": [{"type": "web_search"}]}, "tools"),
+        ({"input": QUESTION, "text": {"format": {"type": "json_object"}}}, "text"),
+        ({"input": QUESTION, "background": True}, "background"),
+        ({"input": QUESTION, "previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"input": QUESTION, "conversation": "conv_1"}, "conversation"),
+        ({"input": QUESTION, "prompt": {"id": "p"}}, "prompt"),
+        ({"input": []}, "input.str"),
+        ({"input": ""}, "input"),
+        ({"input": CONVERSATION}, "input"),
+        ({"input": user([{"type": "input_image", "image_url": "data:"}])}, "input[0].content"),
+        ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input.str"),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_openais_own_form(
+    plain: Served, request_: dict[str, Any], param: str
+) -> None:
+    path, asked = ("/v1/responses", {}) if "input" in request_ else ("/v1/chat/completions", {"messages": ASKED})
+    with plain.client() as client:
+        response = client.post(path, json={"model": "beliefrag", **asked, **request_})
+    error = response.json()["error"]
+    assert (response.status_code, error["type"], error["param"]) == (400, "invalid_request_error", param)
+    assert error["code"] and error["message"]
+
+
+def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:
+    harmless: Any = {"n": 1, "logprobs": False, "response_format": {"type": "text"}, "tool_choice": "auto", "user": "u"}
+    completion = client.chat.completions.create(model="beliefrag", messages=ASKED, **harmless)
+    assert details(completion.choices[0].message)["ignored"] == ["user"]
+
+
+def test_earlier_turns_are_passed_over_where_the_operator_says_so(tmp_path: Path) -> None:
+    with served(*opened(tmp_path), earlier_turns="ignore") as server, client_of(server) as client:
+        completion = client.chat.completions.create(model="beliefrag", messages=CONVERSATION)
+    assert details(completion.choices[0].message)["ignored"] == ["messages[0]", "messages[1]"]
+
+
+def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> None:
+    with served(*opened(tmp_path), model_name="org/own") as server, client_of(server) as client:
+        assert [model.id for model in client.models.list()] == ["org/own"]
+        assert client.models.retrieve("org/own").id == "org/own"
+        for other in ("gpt-4o", "../../etc/passwd"):
+            with pytest.raises(openai.NotFoundError):
+                client.models.retrieve(other)
+            with pytest.raises(openai.NotFoundError, match="Ask for 'org/own'"):
+                client.chat.completions.create(model=other, messages=ASKED)
+
+
+def citations(response: Any) -> list[Any]:
+    found: list[Any] = response.output[0].content[0].annotations
+    return found
+
+
+def test_a_response_holds_the_answer_with_its_sources(client: openai.OpenAI) -> None:
+    response = client.responses.create(model="beliefrag", input=QUESTION, instructions="Be brief.", temperature=0.7)
+    Response.model_validate(response.model_dump(), strict=False)
+    assert (response.output_text, response.status, response.error) == (ANSWER, "completed", None)
+    assert response.id.startswith("resp_") and str(response.output[0].id).startswith("msg_")
+    assert response.usage is not None
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens > 0
+    cited = citations(response)
+    assert {each.file_id for each in cited} == {"travel"}
+    assert {each.filename for each in cited} == {"travel.md"}
+    assert details(response)["outcome"] == "answered" and details(response)["answerability"] > 0.5
+    assert details(response)["ignored"] == ["instructions", "temperature"]
+
+
+def test_messages_are_taken_as_input_and_only_the_last_is_answered(client: openai.OpenAI) -> None:
+    asked: Any = [
+        {"role": "developer", "content": "Answer in French."},
+        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+    ]
+    response = client.responses.create(model="beliefrag", input=asked)
+    assert response.output_text == ANSWER
+    assert details(response)["ignored"] == ["input[0]"]
+
+
+def test_the_official_client_gets_a_stream_of_the_events_that_it_knows(client: openai.OpenAI) -> None:
+    stream = list(client.responses.create(model="beliefrag", input=QUESTION, stream=True))
+    assert [event.type for event in stream] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert [event.sequence_number for event in stream] == list(range(9))
+    assert "".join(event.delta for event in stream if event.type == "response.output_text.delta") == ANSWER
+    last = stream[-1].response  # type: ignore[union-attr]
+    assert (last.output_text, last.status, details(last)["outcome"]) == (ANSWER, "completed", "answered")
+
+
+def test_a_failure_is_an_error_and_in_a_stream_a_failed_response(tmp_path: Path) -> None:
+    broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
+    with served(*opened(tmp_path, SURE, broken)) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError, match="TransportError") as caught:
+            client.responses.create(model="beliefrag", input=QUESTION)
+        *_, last = client.responses.create(model="beliefrag", input=QUESTION, stream=True)
+    assert caught.value.status_code == 502
+    assert last.type == "response.failed"
+    assert last.response.status == "failed" and last.response.output_text == ""
+    assert last.response.error is not None and "TransportError" in last.response.error.message
