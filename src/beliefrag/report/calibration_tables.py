@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from beliefrag.calibration import Artifact, Guarantee
-from beliefrag.calibration.artifact import Bin, IsotonicFit, LogisticFit, PartCount, Quality, QualityOnOtherStates
+from beliefrag.calibration.artifact import (
+    Bin,
+    IsotonicFit,
+    LogisticFit,
+    PartCount,
+    PlattFit,
+    Quality,
+    QualityOnOtherStates,
+)
 from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
@@ -203,9 +211,9 @@ def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
     if isinstance(fitted, IsotonicFit):
         for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
             yield f"at {score:.3f}", f"{probability:.3f}"
-        return
-    weights = asdict(fitted.weights) if isinstance(fitted, LogisticFit) else {"slope": fitted.slope}
-    yield from ((name, f"{weight:+.4f}") for name, weight in {"intercept": fitted.intercept, **weights}.items())
+    if isinstance(fitted, LogisticFit | PlattFit):
+        weights = asdict(fitted.weights) if isinstance(fitted, LogisticFit) else {"slope": fitted.slope}
+        yield from ((name, f"{weight:+.4f}") for name, weight in {"intercept": fitted.intercept, **weights}.items())
 
 
 def _bin_row(found: Bin) -> tuple[str, ...]:

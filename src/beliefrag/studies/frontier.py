@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar
 
@@ -137,8 +137,8 @@ def _paper_values(found: Compared) -> Iterator[PaperValue]:
             yield PaperValue(f"{METHODS.title(name)}, mean F1", mean_f1, found.mean(name, "f1"))
         if mean_tokens is not None:
             ours, _ = _tokens_and_f1(found, name, "")
-            sides = {side: asdict(ours)[side] for side in ("value", "low", "high")}
-            ours = replace(ours, **{side: None if value is None else value / 1000 for side, value in sides.items()})
+            low, high = (None if side is None else side / 1000 for side in (ours.low, ours.high))
+            ours = replace(ours, value=ours.value / 1000, low=low, high=high)
             yield PaperValue(f"{METHODS.title(name)}, thousand tokens per question", mean_tokens, ours, digits=2)
     for dataset in found.left_out:
         for name in shown:

@@ -201,7 +201,9 @@ def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
         first = recordings[group[0].run.name].run
         for variant in group:
             run = recordings[variant.run.name].run
-            wanted = {f"thresholds.{name}": getattr(Thresholds(), name) for name in _STUDIED} | variant.run.changes
+            wanted = {f"thresholds.{each}": getattr(Thresholds(), each) for each in _STUDIED} | dict(
+                variant.run.changes
+            )
             if why := next(unmet_settings(run, wanted, Injection()), ""):
                 return f"The run of {variant.name!r} is another variant: {why}. Make it with the defaults."
             if what := find_difference(first, run, studied=studied):

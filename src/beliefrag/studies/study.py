@@ -289,9 +289,12 @@ class Compared:
     def means_table(self, name: str, title: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
         """Return the means of all measures, a row for each scope and name."""
         records = [
-            {"dataset": scope, "name": METHODS.title(each)}
-            | {column.heading: self.mean(each, measure, scope) for measure, column in self.measures.items()}
-            | extra(scope, each)
+            {
+                "dataset": scope,
+                "name": METHODS.title(each),
+                **{column.heading: self.mean(each, measure, scope) for measure, column in self.measures.items()},
+                **extra(scope, each),
+            }
             for scope in self.scopes
             for each in self.values
         ]
@@ -427,11 +430,9 @@ MULTI_HOP = DatasetKind(
 )
 """At least half of the questions have two or more supporting passages."""
 # An existing run does not record the split of its questions: it is never used for these two.
-WITH_NOISE, WITH_FALSE_PASSAGES = (
-    DatasetKind(
-        f"datasets with a split {s!r}, such as RGB", lambda dataset, s=s: s in dataset.splits(), lambda _: False
-    )
-    for s in ("noise", "fact")
+WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits(), lambda _: False)
+WITH_FALSE_PASSAGES = DatasetKind(
+    "datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits(), lambda _: False
 )
 ROW_SETS = DatasetKind(
     "datasets of questions about sets of rows, such as HoloBench",
