@@ -100,16 +100,6 @@ def test_a_joint_fit_on_noise_is_chance() -> None:
     assert float(np.mean([each.single.value for each in found])) == pytest.approx(0.5, abs=0.05)
 
 
-def test_dimensions_without_a_signal_add_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Twelve seeds divide the questions anew, and most of the time goes into the intervals.
-    monkeypatch.setattr(belief, "PARTITIONS", 4)
-    gains = [areas_of(planted(60, strength=0.35, seed=seed, rounds=1)).difference for seed in range(12)]
-    # Six weights fitted on 48 questions fit some chance too; what that costs is seldom a clear loss.
-    assert -0.06 < float(np.mean([gain.value for gain in gains])) < 0.01
-    assert not any(gain.low is not None and gain.low > 0 for gain in gains)
-    assert sum(gain.high is not None and gain.high < 0 for gain in gains) <= 3
-
-
 def test_two_dimensions_that_each_know_a_half_are_better_together() -> None:
     draw = random.Random(5)
     own = []

@@ -53,19 +53,13 @@ def test_a_question_that_one_method_did_not_finish_is_left_out_for_all_and_told_
     played = [
         episode(m, f"q{k}", 0.5, 100, failed=(m, k) == ("static", 0)) for m in ("static", "beliefrag") for k in range(5)
     ]
-    result = worked_out(recording(episodes=played))
+    single = [episode(m, "q0", 0.5, 100, dataset="e") for m in ("static", "beliefrag")]
+    result = worked_out(recording(episodes=[*played, *single]))
     assert rows_of(result, "differences", "name")["Static"]["n"] == 4
-    assert any(mentions(note, "Of d 1 questions", "left out") for note in result.notes)
-    assert any("1 failed" in note for note in result.notes)
-
-
-def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
-    many = [episode(m, f"q{k}", 0.5, 100) for m in ("static", "beliefrag") for k in range(5)]
-    result = worked_out(
-        recording(episodes=[*many, *(episode(m, "q0", 0.5, 100, dataset="e") for m in ("static", "beliefrag"))])
-    )
     assert set(rows_of(result, "points", "dataset")) == {"d"}
     assert any(mentions(note, "Left out", "fewer than 2", "e.") for note in result.notes)
+    assert any(mentions(note, "Of d 1 questions", "left out") for note in result.notes)
+    assert any("1 failed" in note for note in result.notes)
 
 
 def test_one_method_is_no_comparison() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,19 +79,15 @@ def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:
 def test_a_study_with_too_little_leaves_no_picture_and_no_table_of_an_earlier_time(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "mine.csv").write_text("kept")
-    result = StudyResult.insufficient("It needs more.", sample="nothing")
+    paper = (PaperValue("what", 0.5, None),)
+    result = replace(StudyResult.insufficient("It needs more.", sample="nothing"), paper_values=paper)
     files = write_study(FRONTIER, result, {}, tmp_path)
     assert {path.name for path in files} == {"numbers.json", "index.md", "index.html"}
     assert not (tmp_path / "figure.png").exists()
     assert [path.name for path in tmp_path.glob("*.csv")] == ["mine.csv"]
-    assert "It needs more." in (tmp_path / "index.md").read_text()
-
-
-def test_a_value_that_cannot_be_said_stands_as_a_dash_beside_theirs(tmp_path: Path) -> None:
-    write_study(
-        FRONTIER, StudyResult(sample="", findings=("So.",), paper_values=(PaperValue("what", 0.5, None),)), {}, tmp_path
-    )
-    assert "| what | - | 0.500 |" in (tmp_path / "index.md").read_text()
+    page = (tmp_path / "index.md").read_text()
+    assert "It needs more." in page
+    assert "| what | - | 0.500 |" in page, "a value that is not known"
 
 
 def test_the_index_leads_to_what_is_there_and_says_what_is_not(tmp_path: Path) -> None:

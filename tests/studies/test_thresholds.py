@@ -138,13 +138,10 @@ def test_states_without_evidence_are_left_out_and_counted() -> None:
     assert "retrieval value" in result.numbers["never_reached"]
 
 
-def test_one_dataset_has_no_spread() -> None:
+def test_one_dataset_has_no_spread_and_one_question_no_number() -> None:
     result = worked_out([trajectory(f"q{k}", state()) for k in range(5)])
     assert mentions(result.findings[0], "One dataset", "spread")
     assert [each.ours is None for each in result.paper_values[:2]] == [True, True]
-
-
-def test_too_few_questions_give_a_sentence_and_no_number() -> None:
     result = worked_out([trajectory("q0", state())])
     assert "at least 2 questions" in result.findings[0]
     assert (result.tables, result.draw) == ((), None)
