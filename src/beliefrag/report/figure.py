@@ -20,17 +20,14 @@ from beliefrag.runs.statistics import Estimate, pareto_front
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
     from beliefrag.calibration import Guarantee
     from beliefrag.calibration.risk import RiskCoverageCurve
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "8", "H", "$+$")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 
-_OFFSETS = ((9, 5), (9, -13), (-9, 5), (-9, -13), (0, 12), (0, -20), (9, 17), (9, -25), (-9, 17), (-9, -25))
-"""Where a name may be, in points from its mark, the best place first."""
 _BELOW: dict[str, Any] = {"fontsize": 8, "loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "frameon": False}
 _WHITE: dict[str, Any] = {"markersize": 8, "markerfacecolor": "white", "markeredgecolor": "black", "zorder": 3}
 
@@ -145,29 +142,6 @@ def draw_curves(axes: Axes, series: Mapping[str, Sequence[tuple[float, Estimate 
     axes.legend(ncols=2, handlelength=3, **_BELOW)
 
 
-def label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write a name beside each point, where it covers neither another name nor another mark.
-
-    The figure's layout must be settled, see `Figure.draw_without_rendering`.
-    """
-    marks = [axes.transData.transform((x, y)) for x, y, _ in points]
-    taken: list[Bbox] = []
-    for place, (x, y, words) in enumerate(points):
-        others = marks[:place] + marks[place + 1 :]
-        for right, up in _OFFSETS:
-            side = "left" if right > 0 else "right" if right < 0 else "center"
-            text = axes.annotate(words, (x, y), (right, up), textcoords="offset points", fontsize=9, ha=side, zorder=4)
-            # Lines may pass below a name, and not through it.
-            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85})
-            box = text.get_window_extent()
-            inside = axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 and axes.bbox.y0 <= box.y0
-            covers = any(map(box.overlaps, taken)) or any(box.padded(4).contains(*mark) for mark in others)
-            if (inside and not covers) or (right, up) == _OFFSETS[-1]:
-                taken.append(box)
-                break
-            text.remove()
-
-
 CostMeans = Mapping[str, tuple[Estimate, Estimate]]
 """The mean tokens and the mean quality of each method."""
 
@@ -185,37 +159,28 @@ def draw_quality_against_tokens(panels: Mapping[str, CostMeans], figure: Figure)
     In an SVG file each mark has the id `point-PANEL-POINT`, with both numbers from 0 on.
     """
     columns = min(2, len(panels))
-    drawn = [figure.add_subplot(-(-len(panels) // columns), columns, place + 1) for place in range(len(panels))]
-    for place, (axes, (title, means)) in enumerate(zip(drawn, panels.items(), strict=True)):
+    for panel, (title, means) in enumerate(panels.items()):
+        axes = figure.add_subplot(-(-len(panels) // columns), columns, panel + 1)
         label_axes(axes, title)
-        _draw_panel(axes, means, f"point-{place}")
-    drawn[0].plot([], [], "o", linestyle="", label="another is as good for less", **_WHITE)
-    drawn[0].plot([], [], "ok", linestyle="", markersize=8, label="on the Pareto front (step line)")
-    drawn[0].plot([], [], color="0.7", label="95 % interval")
-    drawn[0].legend(loc="lower right", fontsize=8, framealpha=1)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        front = methods_on_front(means)
+        # A step, not a slope: between two points nothing is better than the cheaper one of them.
+        steps = [[means[name][side].value for name in front] for side in (0, 1)]
+        axes.step(*steps, where="post", color="0.3", linewidth=1.2, label="Pareto front (filled)")
+        for place, (name, (tokens, quality)) in enumerate(means.items()):
+            draw_interval(axes, quality, tokens.value, "0.7")
+            draw_interval(axes, tokens, quality.value, "0.7", upright=False)
+            style = {**_WHITE, "markerfacecolor": "black" if name in front else "white", "linestyle": ""}
+            style["marker"] = MARKERS[place % len(MARKERS)]
+            label, gid = METHODS.title(name), f"point-{panel}-{place}"
+            axes.plot([tokens.value], [quality.value], label=label, gid=gid, **style)
+        right, top = (max(pair[side].high or pair[side].value for pair in means.values()) for side in (0, 1))
+        axes.set_xlim(-0.04 * right, 1.12 * right)
+        axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))
     figure.supxlabel("cost: mean tokens per question, read and written by the model (fewer is better)", fontsize=10)
     figure.supylabel("answer quality: mean F1 (0 to 1, higher is better)", fontsize=10)
-    figure.draw_without_rendering()
-    for axes, means in zip(drawn, panels.values(), strict=True):
-        label_points(axes, [(t.value, quality.value, METHODS.title(name)) for name, (t, quality) in means.items()])
-
-
-def _draw_panel(axes: Axes, means: CostMeans, gid: str) -> None:
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    order, front = list(METHODS), methods_on_front(means)
-    for place, (name, (tokens, quality)) in enumerate(means.items()):
-        draw_interval(axes, quality, tokens.value, "0.7")
-        draw_interval(axes, tokens, quality.value, "0.7", upright=False)
-        marker = MARKERS[(order.index(name) if name in order else place) % len(MARKERS)]
-        (mark,) = axes.plot([tokens.value], [quality.value], marker, color="black", ms=9, zorder=3)
-        mark.set_markerfacecolor("black" if name in front else "white")
-        mark.set_gid(f"{gid}-{place}")
-    # A step, not a slope: between two points nothing is better than the cheaper one of them.
-    steps = [[means[name][side].value for name in front] for side in (0, 1)]
-    axes.step(*steps, where="post", color="0.3", linewidth=1.2, zorder=2)
-    right, top = (max(pair[side].high or pair[side].value for pair in means.values()) for side in (0, 1))
-    axes.set_xlim(-0.04 * right, 1.12 * right)
-    axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=9, frameon=False)
 
 
 def draw_risk_coverage(curve: RiskCoverageCurve, guarantees: Sequence[Guarantee], stem: Path) -> list[Path]:
