@@ -20,7 +20,7 @@ from beliefrag.report.table import Table
 from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate, pareto_front
-from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
+from beliefrag.runs.summary import MEAN, MEASURES, PURPOSE_COSTS, Cell, Failures, Summary
 from beliefrag.types import Usage
 
 __all__ = [
@@ -254,10 +254,8 @@ def tidy_csv(summary: Summary) -> str:
             "unjudged": cell.unjudged,
             **{f"outcome_{name}": cell.outcomes.get(name, 0) for name in ("answered", "stopped", "abstained")},
             "judge_tokens": cell.judge_tokens,
-            **({"above_cap": cell.above_cap} if cell.calls_by_purpose else {}),
-            **{f"calls_{purpose}": calls for purpose, calls in cell.calls_by_purpose.items()},
-            **{f"tokens_in_{purpose}": tokens for purpose, (tokens, _) in cell.tokens_by_purpose.items()},
-            **{f"tokens_out_{purpose}": tokens for purpose, (_, tokens) in cell.tokens_by_purpose.items()},
+            **({"above_cap": cell.above_cap} if cell.by_purpose else {}),
+            **{f"{part}_{name}": costs[part] for part in PURPOSE_COSTS for name, costs in cell.by_purpose.items()},
         }
         for name, count in counts.items():
             writer.writerow((*place, name, count, "", "", cell.episodes, "", ""))
@@ -316,7 +314,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
                 METHODS.title(c.method),
                 _count_questions(c),
                 *(_format_mean(n, c.measures[n]) for n in _COSTS),
-                str(c.above_cap) if c.calls_by_purpose else "-",
+                str(c.above_cap) if c.by_purpose else "-",
             )
             for c in summary.cells
         ],
@@ -325,7 +323,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
         f"{summary.run.budget['tokens']:,} tokens. A call begins only if what it is expected to cost still fits; a "
         "longer reply can end above it.",
     )
-    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
+    purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
     for name, title, form, note in (
         ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
         (
@@ -420,12 +418,12 @@ def _shorten_message(failures: Failures) -> str:
 
 def _format_calls(cell: Cell, purpose: str) -> str:
     # A method without any call of this purpose has made none; one without episodes, or without a mean, has no number.
-    return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
+    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
 
 
 def _format_tokens(cell: Cell, purpose: str) -> str:
-    tokens_in, tokens_out = cell.tokens_by_purpose.get(purpose, (0.0, 0.0))
-    return f"{tokens_in:,.0f}/{tokens_out:,.0f}" if cell.tokens_by_purpose else "-"
+    costs = cell.by_purpose.get(purpose, {})
+    return f"{costs.get('tokens_in', 0.0):,.0f}/{costs.get('tokens_out', 0.0):,.0f}" if cell.by_purpose else "-"
 
 
 def _format_with_interval(measure: str, cell: Cell) -> str:
