@@ -25,7 +25,7 @@ from pathlib import Path
 import psycopg
 
 from beliefrag.retrieval import IndexWriter
-from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.documents import split_sentences
 from beliefrag.retrieval.engines.filling import fill
 from beliefrag.types import Passage
 from tests.support.engines import EmbeddedEngine, PostgresEngine

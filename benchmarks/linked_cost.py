@@ -35,8 +35,9 @@ import tantivy
 
 # Loaded before a clock starts, as tantivy is: the writer loads it, and NumPy with it, when it makes the first graph.
 import beliefrag.retrieval.linked  # noqa: F401
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever, session
-from beliefrag.retrieval.passage_store import ANALYSER
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever
+from beliefrag.retrieval.store import ANALYSER
+from beliefrag.retrieval.writer import HEAP, THREADS
 from beliefrag.types import Passage
 
 AIMS = {"indexing_ratio": 2.0}
@@ -70,7 +71,7 @@ def main() -> int:
         last = Path(scratch) / f"linked-{options.repeats - 1}"
         search = _in_process(measure_search, last, questions[: options.questions])
         sizes = {
-            "index": sum(file.stat().st_size for file in last.glob("bm25-*/*")),
+            "index": sum(file.stat().st_size for file in last.glob("bm25/*")),
             "graph": sum(file.stat().st_size for file in last.glob("names-*/*")),
         }
     result = {
@@ -130,7 +131,7 @@ def build_bare(folder: Path, count: int, place: Path) -> dict[str, float]:
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("content", stored=True, tokenizer_name=ANALYSER, index_option="freq")
     index = tantivy.Index(builder.build(), path=str(place))
-    writer = index.writer(session.HEAP, session.THREADS)
+    writer = index.writer(HEAP, THREADS)
 
     def work(passages: Iterator[Passage]) -> None:
         for passage in passages:

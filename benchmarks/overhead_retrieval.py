@@ -30,8 +30,9 @@ from typing import Any, TypeVar
 import tantivy
 
 from beliefrag import __version__
-from beliefrag.retrieval import Bm25Index, IndexWriter, session
-from beliefrag.retrieval.passage_store import ANALYSER
+from beliefrag.retrieval import Bm25Index, IndexWriter
+from beliefrag.retrieval.store import ANALYSER
+from beliefrag.retrieval.writer import HEAP, THREADS
 from beliefrag.types import Passage
 
 K = 5
@@ -157,7 +158,7 @@ def _bare_index(passages: list[Passage], place: Path) -> tantivy.Index:
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("content", stored=True, tokenizer_name=ANALYSER, index_option="freq")
     index = tantivy.Index(builder.build(), path=str(place))
-    writer = index.writer(session.HEAP, session.THREADS)
+    writer = index.writer(HEAP, THREADS)
     for passage in passages:
         writer.add_document(tantivy.Document(id=passage.id, content=[passage.title, passage.text]))
     writer.commit()

@@ -18,26 +18,22 @@ import pytest
 from beliefrag import bench
 from beliefrag.bench.benchmark import RunProgress
 from beliefrag.bench.ray_player import _check_record, _check_shared_cache
-from beliefrag.errors import MissingExtra, RetrievalError, SettingsError
-from beliefrag.ray_cluster import ClusterNode, join_cluster
-from beliefrag.retrieval import Bm25Index, ray_embedding, ray_reading
-from beliefrag.retrieval.dense import embedding_model
-from beliefrag.retrieval.dense.embedding_model import DenseOptions
-from beliefrag.retrieval.document import CorpusFile
-from beliefrag.retrieval.file_reading import FileReading
-from beliefrag.retrieval.indexing import IndexReport, index_paths
+from beliefrag.errors import MissingExtra, SettingsError
+from beliefrag.ray_cluster import ClusterNode, join_cluster, open_ray_map
+from beliefrag.retrieval import Bm25Index, indexing
+from beliefrag.retrieval.documents import CorpusFile, Unreadable
+from beliefrag.retrieval.indexing import FileReading, IndexReport, index_paths
 from beliefrag.retrieval.linked.arrays import MemoryArrays
 from beliefrag.retrieval.linked.build import build_graph
-from beliefrag.retrieval.ray_reading import _read_batch
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import comparable_lines, read_lines
 from beliefrag.settings import Settings
+from beliefrag.types import Passage
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import recorded, stub
 from tests.support.bench_runs import write_dataset as write_questions
 from tests.support.bench_runs import write_script
-from tests.support.embedding import pull_weights
 from tests.support.faults import at_random_moments
 from tests.support.ray_cluster import RayNodes, find_workers, kill_process
 
@@ -245,10 +241,10 @@ def test_an_index_made_on_ray_is_the_one_that_a_single_process_makes(nodes: RayN
     }
     # The engine stores passages in an order of its own; of the same order the same graph is made.
     graphs = [MemoryArrays(), MemoryArrays()]
-    with join_cluster("ray") as cluster:
+    with open_ray_map("ray") as map_items:
         headers = [
             build_graph(other.read_rows(), graphs[0]),
-            build_graph(other.read_rows(), graphs[1], cluster.map),
+            build_graph(other.read_rows(), graphs[1], map_items),
         ]
     assert headers[0] == headers[1]
     assert headers[0]["names"] > 100
@@ -289,80 +285,42 @@ def test_a_killed_driver_leaves_an_index_that_the_same_command_completes(nodes: 
     assert has_graph(tmp_path / "spread")
 
 
-def test_a_worker_that_has_another_file_leaves_it_to_the_process_that_writes(tmp_path: Path) -> None:
+def test_a_worker_leaves_large_and_other_files_to_the_process_that_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.txt").write_text("Something to read.")
     file = CorpusFile(tmp_path / "a.txt", "a.txt", "a.txt")
     missing = CorpusFile(tmp_path / "b.txt", "b.txt", "b.txt")
-    read = _read_batch([(file, (1, 2, 3)), (missing, (1, 2, 3))])
-    assert [(each.is_elsewhere, each.passages) for each in read] == [(True, ()), (True, ())]
+    stamp = indexing._file_stamp(file)
+
+    def is_loaded(read: CorpusFile, stamp: tuple[int, int, int]) -> bool:
+        changed = indexing._ChangedFile(str(read.path), read, stamp, "")
+        return indexing._read_remotely(changed)[1]._loaded is not None
+
+    assert is_loaded(file, stamp)
+    assert not is_loaded(file, (stamp[0], 2, 3))
+    assert not is_loaded(missing, (1, 2, 3))
+    monkeypatch.setattr(indexing, "_LARGEST_REMOTE_BYTES", 5)
+    assert not is_loaded(file, stamp)
 
 
-def test_a_very_large_file_is_read_by_the_process_that_writes(
-    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for number, length in enumerate((5, 500, 5)):
-        (docs / f"{number}.txt").write_text(f"Harbour {number}. " * length)
-    monkeypatch.setattr(ray_reading, "_LARGEST_BYTES", 1_000)
-    asked: list[str] = []
-
-    def read_here(file: CorpusFile, batch: object) -> FileReading:
-        asked.append(file.path.name)
-        return FileReading(file)
-
-    monkeypatch.setattr(ray_reading, "_RemoteReading", read_here)
-    spread = index_paths(docs, tmp_path / "spread", on="ray")
-    assert asked == ["0.txt", "2.txt"]
-    assert without_time(spread) == without_time(index_paths(docs, tmp_path / "alone"))
+def test_a_loaded_reading_is_the_one_that_reads_as_it_goes(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "r1", "text": "good"}\nbroken\n')
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "blank.html").write_text("<script>only()</script>")
+    for name in ("rows.jsonl", "empty.txt", "blank.html"):
+        file = CorpusFile(tmp_path / name, name, name)
+        here, loaded = FileReading(file), FileReading(file)
+        loaded.load()
+        assert read_all(here) == read_all(loaded)
 
 
-@pytest.mark.weights
-def test_vectors_made_on_ray_are_those_that_a_single_process_makes(
-    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = DenseOptions(str(pull_weights()))
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    with (docs / "rows.jsonl").open("w") as file:
-        for number in range(40):
-            row = {"id": f"r{number}", "title": f"Row {number}", "text": f"Port {number}. " * 40}
-            file.write(json.dumps(row) + "\n")
-
-    def index(name: str, on: str | None = None) -> IndexReport:
-        # Each has a cache of its own: no vector is taken from the other one.
-        monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / f"{name}-cache"))
-        return index_paths(docs, tmp_path / name, vectors=model, names=False, on=on)
-
-    def refuse_to_embed(*_: object) -> None:
-        raise AssertionError("the process that writes embeds nothing")
-
-    with monkeypatch.context() as patched, at_random_moments(kill_worker, 1, within=1.0) as kills:
-        patched.setattr(embedding_model._GgufEmbedder, "__call__", refuse_to_embed)
-        spread = index("spread", "ray")
-    assert kills
-    alone = index("alone")
-    assert without_time(spread) == without_time(alone)
-    assert spread.vectors.startswith("all-minilm-l6-v2 ")
-    assert read_vector_files(tmp_path / "spread") == read_vector_files(tmp_path / "alone")
-    assert find_workers("TaskWorker") == []
-
-    monkeypatch.setattr(ray_embedding, "hash_weights", lambda path: "another hash")
-    with (
-        ray_reading.open_ray_readers("ray") as workers,
-        pytest.raises(RetrievalError, match=r"weights .*others than") as caught,
-    ):
-        ray_embedding.open_ray_model(workers.cluster, workers.pool, model)
-    assert "beliefrag model pull" in caught.value.remedy
-
-
-def read_vector_files(index: Path) -> dict[str, bytes]:
-    files = {each.name: each.read_bytes() for each in index.glob("vectors/*/*/*")}
-    assert set(files) == {"keys.npy", "vectors.npy"}
-    return files
-
-
-def test_a_worker_without_the_weights_says_so(tmp_path: Path) -> None:
-    reply = ray_embedding._EmbedOnWorker(str(tmp_path / "nowhere.gguf"), "")(["text"])
-    assert isinstance(reply, str)
-    assert "nowhere.gguf" in reply
+def read_all(reading: FileReading) -> tuple[list[Passage], int, list[str], str]:
+    passages: list[Passage] = []
+    reason = ""
+    try:
+        passages.extend(reading)
+    except Unreadable as problem:
+        reason = problem.message
+    assert passages or reason
+    return passages, reading.passages, reading.complaints(), reason

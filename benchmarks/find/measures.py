@@ -9,7 +9,7 @@ from pathlib import Path
 
 from beliefrag.answering.packing import pack_passages
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.retrieval.chunk import find_words
+from beliefrag.retrieval.documents import find_words
 from beliefrag.types import Passage
 from benchmarks.find.mixed_corpus import MULTI_HOP, MixedCorpus, contains_answer
 

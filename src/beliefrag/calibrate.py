@@ -47,7 +47,7 @@ from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, Tunin
 from beliefrag.errors import SettingsError
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.report import calibration_tables
-from beliefrag.report.risk_figure import draw_risk_coverage
+from beliefrag.report.figure import draw_risk_coverage
 from beliefrag.report.table import CellValue, Column, Table
 from beliefrag.runs.states import Label, read_trajectories
 from beliefrag.runs.summary import MEASURES

@@ -35,7 +35,7 @@ from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
-from beliefrag.retrieval.files import find_files
+from beliefrag.retrieval.indexing import find_files
 from beliefrag.settings import Settings, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 

@@ -14,7 +14,7 @@ from beliefrag.answering.packing import (
     pack_passages,
     read_sentences,
 )
-from beliefrag.retrieval.chunk import count_words
+from beliefrag.retrieval.documents import count_words
 from beliefrag.types import Passage
 
 FILM = Passage(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -38,4 +39,11 @@ def beliefrag(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves pictures empty, for tests that look at none: half of the time of a small study goes into drawing them."""
     figure = pytest.importorskip("matplotlib.figure")
-    monkeypatch.setattr(figure.Figure, "savefig", lambda _, path, **__: Path(path).write_bytes(b""))
+
+    def leave_empty(_: object, file: str | Path | IO[str], **__: object) -> None:
+        if isinstance(file, str | Path):
+            Path(file).write_bytes(b"")
+        else:
+            file.write("<svg ></svg>")
+
+    monkeypatch.setattr(figure.Figure, "savefig", leave_empty)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.studies import STUDIES, belief_measures
+from beliefrag.studies import STUDIES, belief
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
 from tests.support.messages import mentions
-from tests.support.studied import numbers_of, write_study_data
+from tests.support.studied import numbers_of, rows_by, write_study_data
 
 Command = Callable[..., Ran]
 RECORDED = ("thresholds", "belief", "frontier")
@@ -24,7 +24,7 @@ RECORDED = ("thresholds", "belief", "frontier")
 @pytest.fixture(autouse=True)
 def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     # The interval of the joint AUC takes most of the time, and no test here is about it.
-    monkeypatch.setattr(belief_measures, "RESAMPLES", 20)
+    monkeypatch.setattr(belief, "RESAMPLES", 20)
 
 
 def line_of(home: Path, name: str, *more: str, out: str = "studies") -> list[str]:
@@ -69,10 +69,10 @@ def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command,
 @pytest.mark.usefixtures("without_pictures")
 def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "thresholds"))
-    assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
+    assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
     ran = beliefrag(*line_of(home, "frontier", "--methods", "static"))
     assert "48 are done already" in ran.err
-    assert {r["method"] for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag", "static"}
+    assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag", "static"}
     assert (home / "studies" / "index.html").read_text().count("<h2>") == 2
 
 
@@ -164,11 +164,10 @@ def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> Non
 
 def _as_planted(studies: Path) -> None:
     """The scripted model's answers come out as they were planted."""
-    thresholds = numbers_of(studies / "thresholds")["numbers"]
-    shares = {(g["dataset"], g["gate"]): g["holds"]["value"] for g in thresholds["gates"]}
-    assert shares["all", "answer"] == 0.5, "it is sure of every other question"
-    belief = numbers_of(studies / "belief")["numbers"]
+    gates = rows_by(numbers_of(studies / "thresholds")["tables"]["gates"], "dataset", "gate")
+    assert gates["all", "answer"]["holds"]["value"] == 0.5, "it is sure of every other question"
+    auc = rows_by(numbers_of(studies / "belief")["tables"]["auc"], "signal")
     # Sure and right 8, sure and wrong 4, unsure and right 6, unsure and wrong 6, in each dataset: with the ties,
     # (8 x 6 + half of 8 x 4 + half of 6 x 6) of 14 x 10 pairs.
-    assert belief["auc"]["sufficiency"]["value"] == pytest.approx((48 + 16 + 18) / 140, abs=0.02)
-    assert "answerability" not in belief["auc"], "a survey has none"
+    assert auc["sufficiency"]["AUC"]["value"] == pytest.approx((48 + 16 + 18) / 140, abs=0.02)
+    assert "answerability" not in auc, "a survey has none"

@@ -12,7 +12,7 @@ from beliefrag.runs.record import RunRecord, thresholds_of
 from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
-from tests.support.studied import numbers_of
+from tests.support.studied import numbers_of, rows_by
 from tests.support.study_data import COLOURS, write_rows, write_snippets
 
 Command = Callable[..., Ran]
@@ -48,14 +48,14 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
         replayed = beliefrag("study", name, *data, "--out", "again", "--set", "run.replay=true")
         assert replayed.code == 0, replayed.err
         assert numbers_of(home / "again" / name) == numbers_of(home / "studies" / name)
-    robustness = numbers_of(home / "studies" / "robustness")["numbers"]
+    robustness = numbers_of(home / "studies" / "robustness")["tables"]
     # Two of five passages lie, and the model believes a lie wherever it sees one.
-    assert robustness["counterfactual"]["static"]["follows_false"]["value"] == 1.0
-    assert robustness["noise"]["static"]["0"]["f1"]["value"] == 1.0
-    holobench = numbers_of(home / "studies" / "holobench")["numbers"]
+    assert rows_by(robustness["counterfactual"], "name")["Static"]["false answer followed"]["value"] == 1.0
+    assert rows_by(robustness["noise"], "name")["Static"]["F1 at 0%"]["value"] == 1.0
+    holobench = rows_by(numbers_of(home / "studies" / "holobench")["tables"]["methods"], "name")
     # Question k needs k + 1 rows, and five are read.
-    assert holobench["rows_needed"]["value"] == 2.0
-    assert holobench["methods"]["static"]["row_recall_read"]["value"] == 1.0
+    assert holobench["Static"]["rows needed"]["value"] == 2.0
+    assert holobench["Static"]["row recall"]["value"] == 1.0
     runs = {path.name: RunRecord.read(path) for path in (home / "studies" / "runs").iterdir()}
     assert not thresholds_of(runs["no_verification"]).correction_prunes
     assert runs["answerability_frozen"].interventions == {"north": "frozen", "south": "frozen"}
@@ -64,9 +64,9 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
     assert injection is not None
     assert injection.noise == 0.8
     ways = {
-        r["question_id"]: [s["action"] for s in r["steps"]]
+        r.key.question_id: [step.action for step in r.steps]
         for r in records(home / "studies/runs/comparison")
-        if r["method"] == "beliefrag"
+        if r.method == "beliefrag"
     }
     assert "VERIFY" in ways["north-q1"]
 

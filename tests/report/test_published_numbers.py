@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import pytest
 
@@ -12,32 +11,10 @@ from beliefrag.report.published import PublishedTable, published_numbers, publis
 
 TABLES = published_tables()
 FIGURES = published_numbers()
-MULTI_HOP = ("hotpotqa", "2wikimultihopqa", "musique")
 
 
 def known(values: tuple[float | None, ...]) -> list[float]:
     return [value for value in values if value is not None]
-
-
-def test_all_tables_and_methods_are_there() -> None:
-    assert len(TABLES) == 11
-    nine = {
-        "no_rag",
-        "static",
-        "iterative",
-        "adaptive_k",
-        "adaptive_rag",
-        "self_rag",
-        "crag",
-        "rl_search",
-        "beliefrag",
-    }
-    for name, table in TABLES.items():
-        expected = nine if name.startswith("qwen") or table.label == "tab:main_results" else nine - NOT_IN_THE_APPENDIX
-        assert set(table.rows) == expected, name
-
-
-NOT_IN_THE_APPENDIX = {"no_rag", "adaptive_k", "adaptive_rag"}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
@@ -78,35 +55,6 @@ def test_the_claims_follow_from_the_tables() -> None:
         )
         assert higher == datasets
         assert max(f1.rows, key=lambda method: f1.rows[method].mean or 0) == "beliefrag"
-
-
-def test_static_retrieval_does_not_depend_on_the_backbone() -> None:
-    for dataset in MULTI_HOP:
-        assert TABLES["gpt_oss_recall"].value("static", dataset) == TABLES["qwen_recall"].value("static", dataset)
-
-
-def test_shares_that_a_hundred_questions_cannot_give_are_known() -> None:
-    """Exact match on 100 questions is a multiple of 0.01, unless seeds were averaged: the paper does not say where."""
-    odd = Counter(
-        (name, method)
-        for name in ("gpt_oss_exact_match", "gpt_oss_judge", "qwen_exact_match", "qwen_judge")
-        for method, row in TABLES[name].rows.items()
-        for value in known(row.values)
-        if round(value * 1000) % 10
-    )
-    assert dict(odd) == FINER_THAN_A_HUNDREDTH
-
-
-FINER_THAN_A_HUNDREDTH = {
-    ("gpt_oss_exact_match", "iterative"): 3,
-    ("qwen_exact_match", "self_rag"): 1,
-    ("qwen_exact_match", "adaptive_k"): 2,
-    ("qwen_exact_match", "adaptive_rag"): 1,
-    ("qwen_exact_match", "beliefrag"): 5,
-    ("qwen_judge", "self_rag"): 1,
-    ("qwen_judge", "adaptive_k"): 3,
-    ("qwen_judge", "beliefrag"): 3,
-}
 
 
 def test_a_dash_is_nothing_rather_than_zero() -> None:

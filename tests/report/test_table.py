@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from beliefrag.errors import SettingsError
-from beliefrag.report import Column, Table, format_cell
+from beliefrag.report.table import Column, Table, format_cell
 from beliefrag.runs.statistics import Estimate
 
 HOSTILE = "<script>alert(1)</script>|[x](y)_$"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval.document import CorpusFile, Document
-from beliefrag.retrieval.readers import reader_for
+from beliefrag.retrieval.documents import CorpusFile, Document, reader_for
 from beliefrag.types import Passage
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -23,10 +22,8 @@ def read() -> Read:
     """Reads a file as indexing does, and gives its documents and the complaints."""
 
     def read_file(path: Path) -> tuple[list[Document], list[str]]:
-        reader = reader_for(path.name)
-        assert reader is not None, path.name
         complaints: list[str] = []
-        documents = list(reader(CorpusFile(path, path.name, str(path)), complaints.append))
+        documents = list(reader_for(path.name)(CorpusFile(path, path.name, str(path)), complaints.append))
         return documents, complaints
 
     return read_file

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from beliefrag.demo import load_passages, load_questions
 from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale, relevance
-from beliefrag.retrieval import Bm25Index, IndexWriter, Retriever
+from beliefrag.retrieval import Bm25Index, IndexWriter
 from beliefrag.types import Passage
 
 K1, B = 1.2, 0.75
@@ -49,19 +49,6 @@ def test_scores_are_those_of_the_bm25_formula(contents: list[tuple[str, str]], q
     for hit in hits:
         assert hit.score == pytest.approx(expected[hit.passage.id], rel=1e-4)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-
-
-def test_the_best_passage_comes_first_and_brings_its_title_text_and_source(shelf: list[Passage]) -> None:
-    hits = Bm25Index.in_memory(shelf).search("Who built the lighthouse at Cape Bruna?", 3)
-    assert hits[0].passage == shelf[0]
-    assert len(hits) == 3
-
-
-def test_title_and_text_are_searched_as_one_text() -> None:
-    index = Bm25Index.in_memory([Passage("a", "q1x", "q2x"), Passage("b", "", "q1x q2x"), Passage("c", "", "q3x q4x")])
-    first, second = index.search("q1x q2x", 5)
-    assert (first.passage.id, second.passage.id) == ("a", "b")
-    assert first.score == second.score
 
 
 def test_inflected_words_and_capitals_match() -> None:
@@ -175,10 +162,6 @@ def test_many_threads_search_one_index_and_get_the_same(shelf: list[Passage]) ->
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda query: index.search(query, 5), queries * 50))
     assert together == alone * 50
-
-
-def test_it_is_a_retriever(shelf: list[Passage]) -> None:
-    assert isinstance(Bm25Index.in_memory(shelf), Retriever)
 
 
 def test_an_ordinary_search_has_a_relevance_that_can_fall() -> None:

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.chunk import LONGEST, LONGEST_ROW, TARGET, count_words, cut_document, split_text
-from beliefrag.retrieval.document import Document
-from beliefrag.retrieval.text import clean_text
+from beliefrag.retrieval.documents import (
+    LONGEST,
+    LONGEST_ROW,
+    TARGET,
+    Document,
+    clean_text,
+    count_words,
+    cut_document,
+    split_text,
+)
 
 
 def sentence(words: int, mark: str = "w") -> str:
@@ -41,16 +48,6 @@ def test_a_passage_ends_with_a_paragraph_when_it_is_long_enough() -> None:
     assert split_text(f"{first}\n\n{second}\n\n{third}") == [first, second, third]
 
 
-def test_short_paragraphs_are_joined_line_by_line() -> None:
-    assert split_text("Heading\n\nA short text.\n\n- one\n- two") == ["Heading\nA short text.\n- one\n- two"]
-
-
-def test_lines_of_a_paragraph_are_one_line() -> None:
-    assert split_text("A sentence that\nis broken   by a\r\nnarrow page.") == [
-        "A sentence that is broken by a narrow page."
-    ]
-
-
 def test_a_few_words_at_the_end_stay_with_the_passage_before() -> None:
     body = sentence(95)
     assert split_text(f"{body}\n\nThe end of it.") == [f"{body}\nThe end of it."]
@@ -70,12 +67,6 @@ def test_chinese_is_measured_in_characters() -> None:
     assert all(piece.endswith("。") for piece in pieces)
 
 
-def test_a_word_without_end_is_cut() -> None:
-    pieces = split_text("x" * 50_000)
-    assert "".join(pieces) == "x" * 50_000
-    assert max(map(len, pieces)) <= 40 * TARGET
-
-
 def test_ids_follow_document_and_content_but_not_position() -> None:
     parts = [sentence(90, mark) for mark in "abc"]
     before = {p.text: p.id for p in cut_document(Document("f.txt", "T", "\n\n".join(parts), "/f.txt"))}
@@ -84,12 +75,6 @@ def test_ids_follow_document_and_content_but_not_position() -> None:
     elsewhere = {p.id for p in cut_document(Document("g.txt", "T", "\n\n".join(parts), "/f.txt"))}
     retitled = {p.id for p in cut_document(Document("f.txt", "U", "\n\n".join(parts), "/f.txt"))}
     assert not (elsewhere | retitled) & set(before.values())
-
-
-def test_every_passage_carries_title_and_source() -> None:
-    passages = list(cut_document(Document("f.txt", "The title", " ".join([sentence(50)] * 6), "/docs/f.txt")))
-    assert len(passages) == 3
-    assert {(p.title, p.source) for p in passages} == {("The title", "/docs/f.txt")}
 
 
 def test_a_row_with_an_id_stays_whole_and_verbatim() -> None:

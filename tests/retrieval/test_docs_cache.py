@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.errors import CorpusError
 from beliefrag.retrieval import IndexBusy, IndexWriter, docs_index, docs_index_path
-from beliefrag.retrieval.ledger import LEDGER
+from beliefrag.retrieval.store import MANIFEST
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_the_place_depends_on_where_the_paths_lead(docs: Path, tmp_path: Path, m
 def test_a_damaged_index_in_the_cache_is_built_anew(docs: Path, tmp_path: Path) -> None:
     index, _ = docs_index([docs], tmp_path / "cache")
     place = docs_index_path([docs], tmp_path / "cache")
-    for damaged in (LEDGER, "bm25-1/*.store"):
+    for damaged in (MANIFEST, "bm25/*.store"):
         next(place.glob(damaged)).write_bytes(b"damaged\n")
         again, report = docs_index([docs], tmp_path / "cache")
         assert again.fingerprint == index.fingerprint
@@ -56,12 +55,6 @@ def test_it_waits_for_another_process_that_refreshes_the_same_documents(docs: Pa
 
 
 def test_it_does_not_wait_for_ever(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.passage_source._WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("beliefrag.retrieval.indexing._WAIT_SECONDS", 0.2)
     with IndexWriter(docs_index_path([docs], tmp_path / "cache")), pytest.raises(IndexBusy):
         docs_index([docs], tmp_path / "cache")
-
-
-def test_documents_without_text_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(CorpusError, match="nothing to index"):
-        docs_index([tmp_path / "empty"], tmp_path / "cache")

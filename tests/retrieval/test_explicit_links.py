@@ -8,17 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tantivy
 
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, passage_store
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.chunk import cut_document
-from beliefrag.retrieval.document import Document, ReadPassage
+from beliefrag.retrieval.documents import Document, ReadPassage, cut_document
 from beliefrag.retrieval.linked import LinkedRetriever
 from beliefrag.retrieval.linked.explicit import BlockLinks, FoundLinks
 from beliefrag.retrieval.linked.names import NameKind
 from beliefrag.retrieval.linked.tokens import split_text
-from beliefrag.retrieval.readers.markdown_links import find_markdown_links, slug
+from beliefrag.retrieval.readers.text_files import find_markdown_links, slug
 from beliefrag.types import Passage
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -184,7 +182,7 @@ def test_links_survive_a_rewrite_of_the_index_and_follow_a_change_of_the_page(tm
         writer.add([Passage(f"more-{number}", "More", f"Soon gone {number}.") for number in range(40)])
         writer.commit()
         writer.delete([f"more-{number}" for number in range(0, 40, 3)])
-        assert writer.compact(force=True)
+        assert writer.compact()
         writer.delete([f"more-{number}" for number in range(40)])
     assert rows_by_title(index) == before
     page = folder / "tuning.html"
@@ -195,27 +193,6 @@ def test_links_survive_a_rewrite_of_the_index_and_follow_a_change_of_the_page(tm
     assert "reference.html#s-rhythm" not in links
     found = links_from(open_linked(index), "harbour master counts gulls at dawn")
     assert found == {"Reference > boat_limit (integer)"}, "the graph of names is made again"
-
-
-def test_an_index_from_before_links_is_read_written_and_searched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    builder = tantivy.SchemaBuilder()
-    for name in ("id", "source", "place"):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("order", fast=True)
-    builder.add_integer_field("key", fast=True)
-    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-    old = builder.build()
-    folder, index = write_manual(tmp_path / "manual"), tmp_path / "index"
-    with monkeypatch.context() as context:
-        context.setattr(passage_store, "index_schema", lambda: old)
-        index_paths([folder], index)
-    (folder / "later.html").write_text(f'<title>Later</title><p>A <a href="reference.html">link</a>. {FILLER}</p>')
-    index_paths([folder], index)
-    assert "Later" in rows_by_title(index)
-    assert {"".join(each) for each in rows_by_title(index).values()} == {""}
-    assert open_linked(index).search("harbour master counts gulls", 3)
 
 
 def test_passages_without_headings_and_links_are_ranked_by_the_ranker_alone(shelf: list[Passage]) -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import CorpusError, RetrievalError
-from beliefrag.retrieval import Bm25Index, IndexUnusable, IndexWriter, index_paths, session
-from beliefrag.retrieval.ledger import LEDGER
+from beliefrag.retrieval import Bm25Index, IndexUnusable, IndexWriter
+from beliefrag.retrieval.store import MANIFEST
 from beliefrag.types import Passage
 
 Restricted = Callable[[], AbstractContextManager[None]]
@@ -24,21 +22,12 @@ def index(tmp_path: Path, shelf: list[Passage]) -> Path:
     return tmp_path / "index"
 
 
-def test_a_directory_that_cannot_be_written_is_one_clear_error(public_folder: Path, without_rights: Restricted) -> None:
-    public_folder.chmod(0o555)
-    with without_rights(), pytest.raises(CorpusError, match="Permission denied") as raised:
-        IndexWriter(public_folder / "index")
-    assert raised.value.message.endswith("Permission denied.")
-    assert raised.value.remedy == "Check its permissions, or name a folder that can be written to."
-    public_folder.chmod(0o755)
-
-
 def test_an_index_in_a_read_only_directory_can_be_searched_but_not_written(
     public_folder: Path, shelf: list[Passage], without_rights: Restricted
 ) -> None:
     with IndexWriter(public_folder / "index") as writer:
         writer.add(shelf)
-    for folder in (public_folder / "index", public_folder / "index" / "bm25-1"):
+    for folder in (public_folder / "index", public_folder / "index" / "bm25"):
         folder.chmod(0o555)
         for file in folder.iterdir():
             file.chmod(0o555 if file.is_dir() else 0o444)
@@ -48,64 +37,41 @@ def test_an_index_in_a_read_only_directory_can_be_searched_but_not_written(
         assert opened.fingerprint == Bm25Index.in_memory(shelf).fingerprint
         with pytest.raises(CorpusError, match="cannot be written"):
             IndexWriter(public_folder / "index")
-    for folder in (public_folder / "index", public_folder / "index" / "bm25-1"):
+    for folder in (public_folder / "index", public_folder / "index" / "bm25"):
         folder.chmod(0o755)
 
 
-def test_a_full_disk_is_one_clear_error_and_the_committed_part_stays(tmp_path: Path, index: Path) -> None:
-    # A limit on the size of a file fails a write in the same way as a full disk does.
-    script = """
-import resource, sys
-from beliefrag.errors import CorpusError
-from beliefrag.retrieval import IndexWriter
-from beliefrag.types import Passage
-writer = IndexWriter(sys.argv[1])
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-try:
-    writer.add(Passage(f"n{n}", "", f"text number {n} " * 50) for n in range(5000))
-    writer.commit()
-except CorpusError as problem:
-    print(problem)
-try:
-    writer.commit()
-except CorpusError as problem:
-    print(problem)
-writer.close()
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", script, str(index)], capture_output=True, text=True, check=True, timeout=60
-    )
-    first, second = run.stdout.splitlines()
-    assert "cannot be written" in first
-    assert "File too large. Free some space, raise the limit" in first
-    assert "failed before" in second or "cannot be written" in second
-    assert len(Bm25Index.open(index)) == 10
-    with IndexWriter(index) as writer:
-        writer.add([Passage("more", "", "room again")])
-    assert len(Bm25Index.open(index)) == 11
-
-
-def test_an_index_of_another_version_is_refused_with_both_versions(index: Path) -> None:
-    book = index / LEDGER
-    book.write_bytes(book.read_bytes().replace(b'"beliefrag_index": 1', b'"beliefrag_index": 99'))
+@pytest.mark.parametrize("version", [1, 99])
+def test_an_index_of_another_version_is_refused_with_both_versions(index: Path, version: int) -> None:
+    manifest = index / MANIFEST
+    manifest.write_bytes(manifest.read_bytes().replace(b'"beliefrag_index":2', b'"beliefrag_index":%d' % version))
     for opening in (Bm25Index.open, IndexWriter):
-        with pytest.raises(IndexUnusable, match=r"99\b.*\b1\b") as raised:
+        with pytest.raises(IndexUnusable, match=rf"{version}\b.*\b2\b") as raised:
             opening(index)
         assert "build the index again" in raised.value.remedy
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n", b"not json\n", b'{"other": 1}\n', b'{"beliefrag_index": 1}\n', b"[]\n"]
-)
-def test_a_damaged_ledger_is_refused(index: Path, content: bytes) -> None:
-    (index / LEDGER).write_bytes(content)
+def test_an_index_made_before_there_was_a_manifest_is_refused(index: Path) -> None:
+    # Its ledger had the manifest's name, and a store with a number.
+    (index / "bm25").rename(index / "bm25-1")
+    (index / MANIFEST).write_bytes(
+        b'{"beliefrag_index": 1}\n{"store":"bm25-1","base":0,"before":[0,"0"],"after":[10,"1"],"files":{}}\n'
+    )
+    for opening in (Bm25Index.open, IndexWriter):
+        with pytest.raises(IndexUnusable, match="has format 1"):
+            opening(index)
+
+
+@pytest.mark.parametrize("content", [b"", b"not json\n", b'{"other": 1}\n', b'{"beliefrag_index": 2}\n', b"[]\n"])
+def test_a_damaged_manifest_is_refused(index: Path, content: bytes) -> None:
+    (index / MANIFEST).write_bytes(content)
     for opening in (Bm25Index.open, IndexWriter):
         with pytest.raises(IndexUnusable, match="damaged"):
             opening(index)
 
 
 def test_missing_and_cut_segments_are_refused(index: Path) -> None:
-    segment = next((index / "bm25-1").glob("*.store"))
+    segment = next((index / "bm25").glob("*.store"))
     whole = segment.read_bytes()
     segment.write_bytes(whole[: len(whole) // 2])
     for opening in (Bm25Index.open, IndexWriter):
@@ -116,28 +82,29 @@ def test_missing_and_cut_segments_are_refused(index: Path) -> None:
         Bm25Index.open(index)
     segment.write_bytes(whole)
     assert len(Bm25Index.open(index)) == 10
-    (index / "bm25-1" / "meta.json").unlink()
+    (index / "bm25" / "meta.json").unlink()
     with pytest.raises(IndexUnusable, match="files are missing"):
         Bm25Index.open(index)
 
 
-def test_segments_that_do_not_match_the_ledger_are_refused(index: Path) -> None:
-    lines = (index / LEDGER).read_bytes().splitlines()
-    last = json.loads(lines[-1])
-    last["after"][0] += 1
-    (index / LEDGER).write_bytes(b"\n".join([*lines[:-1], json.dumps(last).encode(), b""]))
-    with pytest.raises(IndexUnusable, match=r"\b10\b.*\b11\b"):
-        Bm25Index.open(index)
+def test_segments_that_do_not_match_the_manifest_are_refused(index: Path) -> None:
+    head, body = (index / MANIFEST).read_bytes().splitlines()
+    changed = json.loads(head)
+    changed["after"]["passages"] += 1
+    (index / MANIFEST).write_bytes(b"\n".join([json.dumps(changed).encode(), body, b""]))
+    for opening in (Bm25Index.open, IndexWriter):
+        with pytest.raises(IndexUnusable, match=r"\b10\b.*\b11\b"):
+            opening(index)
 
 
 def test_a_passage_damaged_on_disk_is_an_error_and_not_an_empty_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "THREADS", 1)
+    monkeypatch.setattr("beliefrag.retrieval.writer.THREADS", 1)
     passages = [Passage(f"p{n}", "", f"text with the number {n} and some more words") for n in range(3000)]
     with IndexWriter(tmp_path / "index") as writer:
         writer.add(passages)
-    [segment] = (tmp_path / "index" / "bm25-1").glob("*.store")
+    [segment] = (tmp_path / "index" / "bm25").glob("*.store")
     data = bytearray(segment.read_bytes())
     middle = len(data) // 3
     data[middle : middle + 400] = bytes(byte ^ 0x5A for byte in data[middle : middle + 400])
@@ -145,36 +112,3 @@ def test_a_passage_damaged_on_disk_is_an_error_and_not_an_empty_result(
     index = Bm25Index.open(tmp_path / "index")
     with pytest.raises(RetrievalError, match="failed"):
         index.search("number", 3000)
-
-
-def test_a_torn_last_line_of_the_ledger_is_ignored_and_repaired(index: Path) -> None:
-    book = index / LEDGER
-    whole = book.read_bytes()
-    fingerprint = Bm25Index.open(index).fingerprint
-    for torn in (b'{"store":"bm25-1","ba', b"\0" * 100):
-        book.write_bytes(whole + torn)
-        assert Bm25Index.open(index).fingerprint == fingerprint
-        with IndexWriter(index) as writer:
-            assert writer.fingerprint == fingerprint
-        assert all(json.loads(line) for line in book.read_bytes().splitlines())
-
-
-def test_a_long_history_of_the_ledger_is_folded_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.ledger._SPARE_RECORDS", 5)
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for n in range(12):
-        (docs / "note.txt").write_text(f"Version {n} of the note.")
-        index_paths([docs], tmp_path / "index")
-    assert len((tmp_path / "index" / LEDGER).read_bytes().splitlines()) <= 9
-    assert Bm25Index.open(tmp_path / "index").search("version", 5)[0].passage.text == "Version 11 of the note."
-
-
-def test_the_last_line_is_found_behind_very_long_ones(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for n in range(600):
-        (docs / f"a file with quite a long name, so that the line gets long {n}.txt").write_text(f"note {n}")
-    report = index_paths([docs], tmp_path / "index")
-    assert (tmp_path / "index" / LEDGER).stat().st_size > 100_000
-    assert Bm25Index.open(tmp_path / "index").fingerprint == report.fingerprint

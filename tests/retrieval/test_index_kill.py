@@ -15,62 +15,52 @@ import tantivy
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, PassageSource, index_paths, open_retriever
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.retrieval.ledger import LEDGER
 from beliefrag.retrieval.linked import LinkedRetriever, graph_in_memory, load_ranker
-from beliefrag.retrieval.passage_store import to_passage
+from beliefrag.retrieval.store import MANIFEST, CorpusState, passage_digest, to_passage
 
 CHILD = """
 import os, signal, sys
-from beliefrag.retrieval import index_paths, indexing, ledger, session
+from beliefrag.retrieval import IndexWriter, index_paths, indexing, store
 
 docs, out, moment, nth = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 indexing._COMMIT_PASSAGES = 150
-session.WriteSession.batch = 400
+IndexWriter.batch = 400
 calls = 0
 
-def now():
+def die_at(name):
     global calls
-    calls += 1
-    return calls == nth
+    if moment == name:
+        calls += 1
+        if calls == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+write_manifest, sync_folder = store.write_manifest, store.sync_folder
+commit_engine, put = IndexWriter._commit_engine, IndexWriter._put
 
-append, apply, put = ledger.Ledger.append, ledger.Ledger.apply, session.WriteSession.put
+def write_and_die(*given, **options):
+    die_at("before-the-manifest")
+    write_manifest(*given, **options)
+    die_at("before-the-commit")
 
-if moment == "before-the-first-line":
-    ledger.sync_folder = lambda folder: None
-    ledger.Path.replace = lambda self, target: die()
+def sync_and_die(folder):
+    sync_folder(folder)
+    die_at("after-the-manifest-was-renamed")
 
-def append_and_die(self, entry):
-    switches = entry.base == ledger.IN_FORCE
-    if moment == "before-the-ledger" and now():
-        die()
-    if moment == "in-the-ledger" and now():
-        with self.path.open("ab") as book:
-            book.write(entry.line()[: len(entry.line()) // 2])
-            book.flush()
-            die()
-    if moment == "before-the-switch" and switches:
-        die()
-    append(self, entry)
-    if moment == "before-the-commit" and not switches and now():
-        die()
-    if moment == "after-the-switch" and switches:
-        die()
+def replace_and_die(path, target):
+    die_at("before-the-manifest-is-renamed")
+    os.replace(path, target)
 
-def apply_and_die(self, entry):
-    if moment == "after-the-commit" and hasattr(self, "state") and entry.base != ledger.IN_FORCE and now():
-        die()
-    apply(self, entry)
+def commit_and_die(self):
+    die_at("before-the-engine-commits")
+    commit_engine(self)
+    die_at("after-the-commit")
 
-def put_and_die(self, *arguments):
-    if moment == "among-passages" and now():
-        die()
-    put(self, *arguments)
+def put_and_die(self, *given):
+    die_at("among-passages")
+    put(self, *given)
 
-ledger.Ledger.append, ledger.Ledger.apply, session.WriteSession.put = append_and_die, apply_and_die, put_and_die
+store.write_manifest, store.sync_folder, store.Path.replace = write_and_die, sync_and_die, replace_and_die
+IndexWriter._commit_engine, IndexWriter._put = commit_and_die, put_and_die
 print("begun", flush=True)
 index_paths([docs], out)
 """
@@ -111,7 +101,7 @@ def start(docs: Path, out: Path, moment: str, nth: int = 1) -> subprocess.Popen[
 
 def check_what_is_left(out: Path) -> int:
     """Whatever was committed is whole: the passages there are the ones that the fingerprint speaks of."""
-    begun = (out / LEDGER).exists()
+    begun = (out / MANIFEST).exists()
     try:
         index = Bm25Index.open(out)
     except CorpusError:
@@ -146,14 +136,14 @@ def check_rerun(docs: Path, out: Path, uninterrupted: Bm25Index) -> None:
 @pytest.mark.parametrize(
     ("moment", "nth", "least"),
     [
-        ("before-the-first-line", 1, 0),
+        ("before-the-manifest", 1, 0),
+        ("before-the-manifest", 3, 150),
+        ("before-the-manifest-is-renamed", 4, 300),
+        ("after-the-manifest-was-renamed", 1, 0),
         ("among-passages", 1, 0),
         ("among-passages", 700, 300),
-        ("before-the-ledger", 2, 150),
-        ("in-the-ledger", 1, 0),
-        ("in-the-ledger", 3, 300),
-        ("before-the-commit", 1, 0),
-        ("before-the-commit", 3, 300),
+        ("before-the-commit", 2, 0),
+        ("before-the-commit", 4, 300),
         ("after-the-commit", 1, 150),
         ("after-the-commit", 3, 600),
     ],
@@ -168,7 +158,8 @@ def test_a_kill_loses_nothing_that_was_committed_and_a_rerun_completes_the_work(
     check_rerun(docs, tmp_path / "index", uninterrupted)
 
 
-@pytest.mark.parametrize("moment", ["before-the-switch", "after-the-switch"])
+# The first commit takes the change in, the second one rewrites the index.
+@pytest.mark.parametrize("moment", ["before-the-engine-commits", "after-the-commit"])
 def test_a_kill_while_the_index_is_rewritten_loses_nothing(
     docs: Path, uninterrupted: Bm25Index, tmp_path: Path, moment: str
 ) -> None:
@@ -178,7 +169,7 @@ def test_a_kill_while_the_index_is_rewritten_loses_nothing(
     index_paths([docs, extra], tmp_path / "index")
     (extra / "extra.txt").unlink()
     (extra / "other.txt").write_text("q1x")
-    child = start(extra, tmp_path / "index", moment)
+    child = start(extra, tmp_path / "index", moment, 2)
     assert child.wait(300) == -signal.SIGKILL
     assert check_what_is_left(tmp_path / "index") == len(uninterrupted) + 1
     (extra / "other.txt").unlink()
@@ -208,9 +199,3 @@ def test_a_reader_never_sees_half_a_commit(docs: Path, uninterrupted: Bm25Index,
     assert child.returncode == 0
     assert len(sizes) >= 2, "the reader looked in while the writer was at work"
     assert check_what_is_left(tmp_path / "index") == len(uninterrupted)
-
-
-def test_the_lock_of_a_killed_writer_does_not_stay(docs: Path, tmp_path: Path) -> None:
-    child = start(docs, tmp_path / "index", "among-passages", 500)
-    child.wait(300)
-    assert index_paths([docs], tmp_path / "index").passages_total > 1000

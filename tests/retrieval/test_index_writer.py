@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tantivy
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange, passage_store, session
+from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange
 from beliefrag.retrieval import writer as writer_module
-from beliefrag.retrieval.passage_store import dead_passages
-from beliefrag.retrieval.session import WriteSession
+from beliefrag.retrieval.store import dead_passages
 from beliefrag.types import Passage
 
 
@@ -32,19 +30,6 @@ def test_what_is_added_can_be_searched_after_the_commit_and_not_before(tmp_path:
     again = Bm25Index.open(tmp_path / "index")
     assert again.get([p.id for p in shelf]) == shelf
     assert again.fingerprint == Bm25Index.in_memory(shelf).fingerprint
-
-
-def test_an_index_grows_and_shrinks_to_the_same_fingerprint(tmp_path: Path, shelf: list[Passage]) -> None:
-    with IndexWriter(tmp_path / "index") as writer:
-        writer.add(shelf[:5])
-    with IndexWriter(tmp_path / "index") as writer:
-        assert writer.delete(["d0", "d3", "unknown"]) == 2
-        writer.add(shelf[5:])
-        assert writer.delete(["d9"]) == 1
-    index = Bm25Index.open(tmp_path / "index")
-    rest = [p for p in shelf if p.id not in ("d0", "d3", "d9")]
-    assert (len(index), index.fingerprint) == (7, Bm25Index.in_memory(rest).fingerprint)
-    assert ids(index, "Cape Bruna lighthouse") == ["d2", "d8"]
 
 
 def test_a_passage_with_a_known_id_replaces_it_within_and_across_commits(tmp_path: Path) -> None:
@@ -93,15 +78,6 @@ def test_a_writer_that_was_forgotten_does_not_block_for_ever(tmp_path: Path) -> 
     gc.collect()
     with IndexWriter(tmp_path / "index") as writer:
         assert len(writer) == 0
-
-
-def test_long_work_is_committed_on_the_way(
-    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(WriteSession, "batch", 4)
-    with IndexWriter(tmp_path / "index") as writer:
-        writer.add(shelf)
-        assert len(Bm25Index.open(tmp_path / "index")) == 8
 
 
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -193,20 +169,18 @@ def test_after_compaction_scores_are_those_of_a_fresh_index(tmp_path: Path, shel
 
 def test_a_large_index_is_only_rewritten_when_it_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "QUICKLY_REWRITTEN", 5)
-    monkeypatch.setattr(session, "THREADS", 1)
+    monkeypatch.setattr(writer_module, "THREADS", 1)
     passages = [Passage(f"p{n}", "", f"text number {n}") for n in range(50)]
     with IndexWriter(tmp_path / "index") as writer:
         writer.add(passages)
         writer.commit()
         writer.delete(["p1", "p2"])
         assert not writer.compact()
-        assert dead_passages(tmp_path / "index" / "bm25-1") == 2
+        assert dead_passages(tmp_path / "index") == 2
         writer.delete(["p3", "p4", "p5"])
         assert writer.compact()
-        assert dead_passages(tmp_path / "index" / "bm25-2") == 0
-        writer.delete(["p6"])
-        assert writer.compact(force=True)
-        assert len(writer) == 44
+        assert dead_passages(tmp_path / "index") == 0
+        assert len(writer) == 45
 
 
 def test_opening_what_is_no_index_says_so(tmp_path: Path) -> None:
@@ -227,27 +201,9 @@ def test_the_place_of_a_passage_is_kept_and_follows_its_file(tmp_path: Path) -> 
     assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage.place == "page 4"
     with IndexWriter(tmp_path / "index") as writer:
         writer.put_source("b.pdf", [replace(first, source="b.pdf", place="page 9")])
-        writer.compact(force=True)
+        writer.compact()
     assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage.place == "page 9"
     with IndexWriter(tmp_path / "index") as writer:
         writer.put_source("b.pdf", [])
     # Nobody knows any more where it stands in the file that is left.
     assert Bm25Index.open(tmp_path / "index").search("harbour", 1)[0].passage == replace(first, place="")
-
-
-def test_an_index_from_before_places_is_read_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    builder = tantivy.SchemaBuilder()
-    for name, option in (("id", "basic"), ("source", "basic")):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option=option)
-    builder.add_integer_field("order", fast=True)
-    builder.add_integer_field("key", fast=True)
-    builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-    old = builder.build()
-    with monkeypatch.context() as context:
-        context.setattr(passage_store, "index_schema", lambda: old)
-        with IndexWriter(tmp_path / "index") as writer:
-            writer.put_source("a.pdf", [Passage("p", "T", "The harbour was closed.", "a.pdf", "page 3")])
-    with IndexWriter(tmp_path / "index") as writer:
-        assert writer.put_source("b.pdf", [Passage("q", "T", "The bridge was closed.", "b.pdf", "page 1")]) == (1, 0)
-    found = Bm25Index.open(tmp_path / "index").search("closed", 5)
-    assert {(hit.passage.id, hit.passage.place) for hit in found} == {("p", ""), ("q", "")}

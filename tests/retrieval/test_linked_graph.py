@@ -211,7 +211,7 @@ def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf:
         writer.write_graph()
         writer.add(shelf)
         writer.delete([f"f{n}" for n in range(60, 90)])
-        writer.compact(force=True)
+        writer.compact()
         writer.write_graph()
     with IndexWriter(tmp_path / "fresh") as writer:
         writer.add([*filler(), *shelf])
@@ -229,36 +229,6 @@ def test_an_index_without_a_graph_says_what_to_do_and_upgrades(tmp_path: Path, s
         open_linked(index=place)
     assert upgrade_index(place)
     assert not upgrade_index(place)
-    assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
-def test_an_index_from_before_keys_still_serves_bm25_and_can_be_upgraded(
-    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path / "old"
-    with monkeypatch.context() as old:
-        import tantivy
-
-        from beliefrag.retrieval import passage_store
-
-        def old_schema() -> tantivy.Schema:
-            builder = tantivy.SchemaBuilder()
-            builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
-            builder.add_text_field("source", stored=True, tokenizer_name="raw", index_option="basic")
-            builder.add_integer_field("order", fast=True)
-            builder.add_text_field("content", stored=True, tokenizer_name="en_stem", index_option="freq")
-            return builder.build()
-
-        old.setattr(passage_store, "index_schema", old_schema)
-        with IndexWriter(place) as writer:
-            writer.add(shelf[:5])
-    with IndexWriter(place) as writer:
-        writer.add(shelf[5:])
-    before = [hit.passage.id for hit in Bm25Index.open(place).search(QUESTION, 5)]
-    with pytest.raises(CorpusError, match="--upgrade"):
-        open_linked(index=place)
-    assert upgrade_index(place)
-    assert [hit.passage.id for hit in Bm25Index.open(place).search(QUESTION, 5)] == before
     assert results(open_linked(index=place)) == results(open_linked(shelf))
 
 

@@ -18,7 +18,7 @@ from beliefrag.retrieval.linked.arrays import ArrayWriter, MemoryArrays, write_f
 from beliefrag.retrieval.linked.build import build_graph, read_block
 from beliefrag.retrieval.linked.names import hash_names, names_of
 from beliefrag.retrieval.linked.row_sorter import BoundsWriter, RowSorter, write_order
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Passage
 
 

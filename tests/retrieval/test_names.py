@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.text import printable_path
+from beliefrag.retrieval.documents import printable_path
 
 
 @pytest.mark.parametrize(

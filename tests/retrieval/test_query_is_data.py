@@ -38,11 +38,6 @@ def test_query_syntax_is_only_words(index: Bm25Index, syntax: str) -> None:
     assert found(index, syntax) == found(index, plain)
 
 
-def test_a_field_name_is_a_word_like_any_other(index: Bm25Index) -> None:
-    assert found(index, 'id:"apples"') == ["apples", "title"]
-    assert found(index, "appl*") == found(index, "appl")
-
-
 @pytest.mark.parametrize("nothing", ["", " \n\t", "?!...,;", "()[]{}*:\"'\\^~", "\x00\x01\x7f", "\ud800", "x" * 5000])
 def test_a_query_without_words_finds_nothing(index: Bm25Index, nothing: str) -> None:
     assert index.search(nothing, 5) == []

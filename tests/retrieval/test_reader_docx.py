@@ -7,7 +7,7 @@ from pathlib import Path
 import docx
 import pytest
 
-from beliefrag.retrieval.document import Document, Unreadable
+from beliefrag.retrieval.documents import Document, Unreadable
 from beliefrag.retrieval.readers import docx as docx_reader
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]

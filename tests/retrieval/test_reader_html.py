@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval.document import Document
+from beliefrag.retrieval.documents import Document
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 

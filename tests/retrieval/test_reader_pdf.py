@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from beliefrag.retrieval.chunk import cut_document
-from beliefrag.retrieval.document import Document, Unreadable
+from beliefrag.retrieval.documents import Document, Unreadable, cut_document
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 
@@ -92,15 +91,6 @@ def test_a_broken_pdf_is_refused(tmp_path: Path, read: Read, data: bytes) -> Non
     (tmp_path / "broken.pdf").write_bytes(data)
     with pytest.raises(Unreadable, match="broken pdf"):
         read(tmp_path / "broken.pdf")
-
-
-def test_a_pdf_without_its_table_of_objects_is_still_read(
-    tmp_path: Path, read: Read, caplog: pytest.LogCaptureFixture
-) -> None:
-    data = pdf_bytes(["Still readable."]).replace(b"startxref\n", b"startxref\n9")
-    (tmp_path / "odd.pdf").write_bytes(data)
-    assert read(tmp_path / "odd.pdf")[0][0].text.strip() == "Still readable."
-    assert caplog.records == []
 
 
 def test_a_page_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path: Path, read: Read) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval.document import Document, Unreadable
+from beliefrag.retrieval.documents import Document, Unreadable
 from beliefrag.retrieval.readers import rows as rows_reader
 from tests.support.messages import mentions
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import docx
-
-from beliefrag.retrieval.document import Document
+from beliefrag.retrieval.documents import Document
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 
@@ -79,17 +77,6 @@ def test_a_manual_page_in_plain_text_is_cut_at_headings_and_entries(tmp_path: Pa
 def test_a_text_without_such_a_layout_stays_one_document(tmp_path: Path, read: Read) -> None:
     text = f"NOTE\n{sentence('note')}\n\n" * 10
     assert read_titles(read, tmp_path / "notes.txt", text) == {"notes": text}
-
-
-def test_headings_of_a_word_document_lead_to_its_sections(tmp_path: Path, read: Read) -> None:
-    word = docx.Document()
-    word.add_heading("Handbook", 0)
-    for heading, level in (("Travel", 1), ("Hotels", 2)):
-        word.add_heading(heading, level)
-        word.add_paragraph(sentence(heading, 12))
-    word.save(str(tmp_path / "handbook.docx"))
-    documents, _ = read(tmp_path / "handbook.docx")
-    assert [document.title for document in documents][-2:] == ["Handbook > Travel", "Handbook > Travel > Hotels"]
 
 
 def test_nothing_is_lost_between_sections(tmp_path: Path, read: Read) -> None:

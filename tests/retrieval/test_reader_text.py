@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval import text as text_module
-from beliefrag.retrieval.chunk import cut_document
-from beliefrag.retrieval.document import Document, Unreadable
+from beliefrag.retrieval.documents import Document, Unreadable, cut_document
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
 
@@ -61,7 +59,7 @@ def test_an_empty_file_is_refused(tmp_path: Path, read: Read, name: str, data: b
 def test_a_file_too_large_to_be_read_whole_is_refused(
     tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_module, "LARGEST_FILE", 1 << 20)
+    monkeypatch.setattr("beliefrag.retrieval.documents.LARGEST_FILE", 1 << 20)
     (tmp_path / "big.txt").write_bytes(b"x" * (1 << 20))
     assert len(read(tmp_path / "big.txt")[0][0].text) == 1 << 20
     (tmp_path / "big.txt").write_bytes(b"x" * ((1 << 20) + 1))
@@ -85,12 +83,6 @@ def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path, read: Read, 
     (tmp_path / "notes.md").write_text(text)
     [document], _ = read(tmp_path / "notes.md")
     assert document.title == title
-
-
-def test_settings_at_the_top_of_markdown_are_left_out(tmp_path: Path, read: Read) -> None:
-    (tmp_path / "notes.md").write_text("---\ntitle: T\nsecret: 1\n---\nBody with *marks*.\n")
-    [document], _ = read(tmp_path / "notes.md")
-    assert document.text == "Body with *marks*.\n"
 
 
 def lines_of(path: Path, read: Read) -> list[tuple[str, str]]:

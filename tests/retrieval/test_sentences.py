@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.documents import split_sentences
 
 
 @pytest.mark.parametrize(

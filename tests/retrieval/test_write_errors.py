@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import IndexUnusable, IndexWriter, session
+from beliefrag.retrieval import IndexUnusable, IndexWriter
 from beliefrag.retrieval.engine_errors import explain_write_errors
 from beliefrag.types import Passage
 
@@ -81,10 +81,10 @@ def test_a_disk_without_room_is_not_taken_for_a_damaged_index(tmp_path: Path, mo
     with IndexWriter(tmp_path / "index") as writer:
         writer.add([Passage("a", "", "a lighthouse")])
 
-    def refuse(_: Path) -> None:
+    def refuse(_: str) -> None:
         raise ValueError('Os { code: 28, kind: StorageFull, message: "No space left on device" }')
 
-    monkeypatch.setattr(session, "open_store", refuse)
+    monkeypatch.setattr("beliefrag.retrieval.writer.tantivy.Index", type("Full", (), {"open": refuse}))
     with pytest.raises(CorpusError, match="No space left on device") as raised:
         IndexWriter(tmp_path / "index")
     # An index that cannot be used is removed from the cache and built again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -12,11 +12,11 @@ from beliefrag.policy import Thresholds
 from beliefrag.record import EpisodeSummary
 from beliefrag.runs.record import thresholds_of
 from beliefrag.studies import Recording, StudyContext, StudyResult
-from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, Variants, match_states
+from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, compare_variants, match_states
 from beliefrag.studies.study import find_difference
 from beliefrag.types import Action
 from tests.support.messages import mentions
-from tests.support.studied import episode, recording, run_record, state, trajectory
+from tests.support.studied import episode, recording, rows_of, run_record, state, trajectory
 
 QUESTIONS = 40
 
@@ -28,7 +28,7 @@ def played(share: float, rounds: float = 1.0, *, dataset: str = "d", start: int 
         right = k < share * QUESTIONS
         base = episode("beliefrag", f"q{k + start}", float(right), 1000, dataset=dataset)
         metrics = {**base.metrics, "rounds": rounds + (k % 2)}
-        found.append(replace(base, metrics=metrics))
+        found.append(base.model_copy(update={"metrics": metrics}))
     return found
 
 
@@ -55,26 +55,23 @@ def worked_out(recordings: dict[str, Recording]) -> StudyResult:
 
 def test_a_planted_loss_is_found_and_what_is_alike_is_not_clear() -> None:
     result = worked_out(made({"full": 0.7, "no correction": 0.4, "no verification": 0.7, "prune only": 0.6}))
-    differences = result.numbers["ablations"]["differences"]["mean"]
-    lost = differences["no correction"]["accuracy"]
+    differences = rows_of(result, "ablations_differences", "dataset", "name")
+    lost = differences["mean", "no correction"]["accuracy difference"]
     assert lost.value == pytest.approx(-0.3)
     assert lost.high < 0
-    same = differences["no verification"]["accuracy"]
+    same = differences["mean", "no verification"]["accuracy difference"]
     assert (same.value, same.low, same.high) == (0, None, None)
-    assert mentions(result.findings[0], "No correction", "full", "accuracy -0.300")
-    assert "not clear" not in result.findings[0]
+    assert mentions(result.findings[0], "no correction", "full", "accuracy -0.300")
+    assert "not clear: accuracy" not in result.findings[0]
     assert "changed no decision" in result.findings[1]
 
 
 def test_searches_saved_by_the_live_score_are_found() -> None:
     result = worked_out(made({}, {"live": 1.0, "permuted": 1.5, "frozen": 1.25}))
-    means = result.numbers["interventions"]["means"]["mean"]
-    assert {name: each["rounds"].value for name, each in means.items()} == {
-        "live": 1.5,
-        "permuted": 2.0,
-        "frozen": 1.75,
-    }
-    gap = result.numbers["interventions"]["differences"]["mean"]["permuted"]["rounds"]
+    means = rows_of(result, "interventions", "dataset", "name")
+    searches = {name: means["mean", name]["searches"].value for name in ("live", "permuted", "frozen")}
+    assert searches == {"live": 1.5, "permuted": 2.0, "frozen": 1.75}
+    gap = rows_of(result, "interventions_differences", "dataset", "name")["mean", "permuted"]["searches difference"]
     assert (gap.value, gap.low) == (0.5, None)
 
 
@@ -91,18 +88,18 @@ def test_the_papers_values_stand_beside() -> None:
 def test_only_questions_that_every_variant_finished_are_compared() -> None:
     one = recording(episodes=played(1.0, start=0))
     other = recording(episodes=played(0.0, start=10))
-    variants = Variants.from_recordings({"one": one, "other": other}, "beliefrag", "f1")
+    variants = compare_variants({"one": one, "other": other}, "f1")
     assert variants.questions == {"d": QUESTIONS - 10}
     assert variants.left_out == {"d": 20}
-    assert variants.compare("one", "other", "d").measures["accuracy"].difference.value == 1.0
+    assert variants.difference("other", "accuracy", "d").value == -1.0
 
 
 def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
     alone = [episode("beliefrag", "q0", 1.0, 1000, dataset="e")]
     found = recording(episodes=[*played(1.0), *alone])
-    variants = Variants.from_recordings({"one": found, "other": found}, "beliefrag", "f1")
-    assert variants.datasets == ("d",)
-    (note,) = variants.notes()
+    variants = compare_variants({"one": found, "other": found}, "f1")
+    assert variants.scopes == ("d",)
+    (note,) = variants.notes("variant")
     assert mentions(note, "Left out", "fewer than 2", "e.")
 
 
@@ -168,23 +165,24 @@ def test_states_match_by_dataset_and_round_and_need_evidence() -> None:
     [
         (Action.ABSTAIN, 1.0, "another way on 100%"),
         # STOP gives the same answer as ANSWER: that is no other way.
-        (Action.STOP, 0.0, "it changed no decision"),
+        (Action.STOP, 0.0, "changed no decision"),
     ],
 )
 def test_another_way_is_another_act_or_another_answer(permuted: Action, share: float, sentence: str) -> None:
     recordings = made({})
-    ways = {"live": Action.ANSWER, "permuted": permuted, "frozen": Action.ANSWER}
+    acts = {"live": Action.ANSWER, "permuted": permuted, "frozen": Action.ANSWER}
     for variant in INTERVENTIONS:
         base = recordings[variant.run.name]
         own = tuple(
-            trajectory(e.key.question_id, state(action=ways[variant.name]), dataset=e.key.dataset)
+            trajectory(e.key.question_id, state(action=acts[variant.name]), dataset=e.key.dataset)
             for e in base.episodes
         )
         recordings[variant.run.name] = Recording(base.run, base.episodes, own)
     result = worked_out(recordings)
-    assert result.numbers["interventions"]["another_way"] == {"permuted": share, "frozen": 0.0}
-    assert sentence in next(each for each in result.findings if each.startswith("Permuted"))
-    assert "it changed no decision" in next(each for each in result.findings if each.startswith("Frozen"))
+    ways = rows_of(result, "interventions_differences", "dataset", "name")
+    assert [ways["mean", name]["another way"] for name in ("permuted", "frozen")] == [share, 0.0]
+    assert sentence in next(each for each in result.findings if each.startswith("permuted"))
+    assert "changed no decision" in next(each for each in result.findings if each.startswith("frozen"))
 
 
 def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:

@@ -12,14 +12,8 @@ from beliefrag.errors import SettingsError
 from beliefrag.methods.intervention import FrozenAnswerability
 from beliefrag.runs.record import Injection
 from beliefrag.settings import Settings
-from beliefrag.studies import STUDIES, DatasetKind, RequiredRun, StudyContext, StudyError, choose_studies
-from beliefrag.studies.study import (
-    apply_changes,
-    combine_runs,
-    find_reusable_runs,
-    reason_against,
-    reject_unused_runs,
-)
+from beliefrag.studies import DatasetKind, RequiredRun, StudyContext, choose_studies
+from beliefrag.studies.make import apply_changes, combine_runs, find_reusable_runs, reason_against
 from tests.support.studied import run_record
 
 ROWS = DatasetKind("datasets of rows", lambda dataset: False, lambda name: name == "rows")
@@ -44,30 +38,11 @@ def test_different_runs_cannot_share_a_name() -> None:
         )
 
 
-def test_a_run_comes_after_those_it_looks_at() -> None:
-    runs = combine_runs([RequiredRun("late", ("beliefrag",), after=("early",)), RequiredRun("early", ("beliefrag",))])
-    assert [required.name for required in runs] == ["early", "late"]
-
-
-@pytest.mark.parametrize("after", [("nowhere",), ("r",)])
-def test_a_run_that_waits_for_nothing_that_comes_is_refused(after: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"nowhere|each other"):
-        combine_runs([RequiredRun("r", ("beliefrag",), after=after)])
-
-
 def test_all_studies_fit_together() -> None:
     for context, options in ((StudyContext(), {}), (StudyContext(drafts_answers=False), {"methods": "static,crag"})):
         studies = choose_studies("all", options)
         names = [run.name for run in combine_runs(r for s in studies for r in s.options.required_runs(context))]
         assert len(set(names)) == len(names) > 0
-
-
-def test_every_study_says_what_it_asks_and_how() -> None:
-    for name in STUDIES:
-        (study,) = choose_studies(name)
-        assert study.name == name
-        assert study.extension.summary.endswith("?")
-        assert all(sentence.endswith(".") for sentence in study.options.protocol)
 
 
 def test_options_are_read_from_the_name_and_beside_it() -> None:
@@ -136,14 +111,3 @@ def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_
 ) -> None:
     told = reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))
     assert re.search(reason, told)
-
-
-def test_an_injected_run_stands_in_where_just_that_is_needed() -> None:
-    run = run_record({"d": ["q0"]}, ("static",), injection=Injection(noise=0.4, seed=3))
-    assert reason_against(RequiredRun("r", ("static",), injection=Injection(noise=0.4)), run) == ""
-
-
-def test_a_run_that_is_of_no_use_is_refused_with_the_reason() -> None:
-    with pytest.raises(StudyError, match=r"mine .*crag \(run r\)"):
-        reject_unused_runs([RequiredRun("r", ("crag",))], {"mine": RUN})
-    reject_unused_runs([RequiredRun("r", ("crag",)), RequiredRun("s", ("static",))], {"mine": RUN})

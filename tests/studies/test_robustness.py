@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
-from beliefrag.record import EpisodeSummary
+from beliefrag.record import EpisodeSummary, Outcome
 from beliefrag.studies import Recording, StudyContext
-from beliefrag.studies.robustness import COUNTERFACTUAL_RUN, ORDINARY_RUN, RobustnessStudy, noise_run
-from beliefrag.studies.robustness_measures import (
+from beliefrag.studies.robustness import (
     COMPARED,
+    COUNTERFACTUAL_RUN,
     NOISE_LEVELS,
-    RATES,
+    ORDINARY_RUN,
     EvidenceSource,
-    FalseEvidence,
+    RobustnessStudy,
     auc_difference,
+    compare_on_false_evidence,
     mean_auc,
+    noise_run,
 )
+from beliefrag.studies.study import Compared
 from tests.support.messages import mentions
-from tests.support.studied import episode, recording, state, trajectory
+from tests.support.studied import episode, recording, rows_of, state, trajectory
 
 QUESTIONS = 30
 
 
-def rate(found: FalseEvidence, method: str, measure: str = "follows_false") -> float:
-    number = found.rate(method, measure)
+RATES = ("follows_false", "recovers_true", "abstained", "false_read", "support")
+
+
+def rate(found: Compared, method: str, measure: str = "follows_false") -> float:
+    number = found.mean(method, measure)
     assert number is not None
     return number.value
 
@@ -54,8 +59,8 @@ def told(method: str, key: str, end: str, dataset: str = "d") -> EpisodeSummary:
         "false_read": 2.0 if end != "unread" else 0.0,
         "evidence_recall": 0.5 if end == "true" else 0.0,
     }
-    outcome = "abstained" if end == "abstained" else "answered"
-    return replace(base, outcome=outcome, metrics=metrics)
+    outcome = Outcome.ABSTAINED if end == "abstained" else Outcome.ANSWERED
+    return base.model_copy(update={"outcome": outcome, "metrics": metrics})
 
 
 def misled() -> Recording:
@@ -90,11 +95,11 @@ def everything(loss: float = 0.05, web: float = 0.3) -> dict[str, Recording]:
 
 
 def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
-    numbers = RobustnessStudy().analyse(everything(), StudyContext()).numbers
-    assert [each["f1"].value for each in numbers["noise"]["static"].values()] == pytest.approx(
-        [0.85, 0.80, 0.75, 0.70, 0.65]
-    )
-    lost = numbers["f1_lost"]
+    result = RobustnessStudy().analyse(everything(), StudyContext())
+    static = rows_of(result, "noise", "name")["Static"]
+    f1 = [static[f"F1 at {level:.0%}"].value for level in NOISE_LEVELS]
+    assert f1 == pytest.approx([0.85, 0.80, 0.75, 0.70, 0.65])
+    lost = result.numbers["f1_lost"]
     # All questions lose the same: that is no interval of width nought.
     assert lost["static"].value == pytest.approx(-0.2)
     assert lost["beliefrag"].value == pytest.approx(-0.1)
@@ -102,20 +107,13 @@ def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
 
 def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
     result = RobustnessStudy().analyse(everything(), StudyContext())
-    ahead = result.numbers["ahead_at_most_noise"]["static"]["f1"]
-    assert ahead.value == pytest.approx(0.1)
-    rows = {(row[0], row[1]): row for row in next(t for t in result.tables if t.name == "noise").rows}
-    assert rows["Static", 0.0][6].value == pytest.approx(0.0)  # type: ignore[union-attr]
-    assert rows["BeliefRAG", 0.8][6] is None
-
-
-def test_without_a_planted_loss_none_is_found() -> None:
-    lost = RobustnessStudy().analyse(everything(loss=0.0), StudyContext()).numbers["f1_lost"]
-    assert {each.value for each in lost.values()} == {0.0}
+    ahead = rows_of(result, "noise_differences", "name")["Static"]
+    assert ahead["F1 at 80% difference"].value == pytest.approx(0.1)
+    assert ahead["F1 at 0% difference"].value == pytest.approx(0.0)
 
 
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
-    found = FalseEvidence.from_recording(misled())
+    found = compare_on_false_evidence(misled())
     own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
     assert own == pytest.approx(
         {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8, "support": 0.2}
@@ -126,17 +124,15 @@ def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
 
 
 def test_the_difference_of_rates_is_paired_by_question() -> None:
-    gap = FalseEvidence.from_recording(misled()).lead("static", "follows_false")
-    assert gap is not None
+    gap = compare_on_false_evidence(misled()).difference("static", "follows_false")
     assert gap.value == pytest.approx(-0.2)
     # Where the others follow and BeliefRAG does not is one question in five; nowhere is it the other way round.
     assert gap.high is not None
     assert gap.high < 0
-    same = FalseEvidence.from_recording(
+    same = compare_on_false_evidence(
         recording(episodes=[told(m, f"q{k}", "false") for m in COMPARED for k in range(QUESTIONS)])
     )
-    none = same.lead("static", "follows_false")
-    assert none is not None
+    none = same.difference("static", "follows_false")
     assert (none.value, none.low, none.high) == (0.0, None, None)
 
 
@@ -144,27 +140,27 @@ def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
     plain = [episode(m, "q1", 1.0, 10) for m in COMPARED]
     assert (
         rate(
-            FalseEvidence.from_recording(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])),
+            compare_on_false_evidence(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])),
             "static",
         )
         == 1.0
     )
-    assert FalseEvidence.from_recording(recording(episodes=plain)).rate("static", "follows_false") is None
+    assert compare_on_false_evidence(recording(episodes=plain)).mean("static", "follows_false") is None
 
 
 def test_questions_that_one_method_did_not_finish_are_in_no_rate() -> None:
     lacking = [told(m, f"q{k}", "false" if k else "true") for m in COMPARED for k in range(3) if (m, k) != ("crag", 0)]
-    found = FalseEvidence.from_recording(recording(episodes=lacking))
-    assert (found.questions, found.left_out, rate(found, "static")) == (2, 1, 1.0)
+    found = compare_on_false_evidence(recording(episodes=lacking))
+    assert (found.questions, found.left_out, rate(found, "static")) == ({"all": 2}, {"all": 1}, 1.0)
 
 
 def test_questions_of_two_datasets_with_one_id_are_two_questions() -> None:
     both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
-    assert rate(FalseEvidence.from_recording(recording(episodes=both)), "static") == 0.5
+    assert rate(compare_on_false_evidence(recording(episodes=both)), "static") == 0.5
 
 
 def test_a_planted_shift_of_the_source_is_found() -> None:
-    strong, weak = (EvidenceSource.from_recording("s", found, "f1") for found in (ranked(0.9), ranked(0.2, seed=1)))
+    strong, weak = (EvidenceSource.from_recording(found, "f1") for found in (ranked(0.9), ranked(0.2, seed=1)))
     area, shift = mean_auc(strong), auc_difference(weak, strong)
     assert area is not None
     assert shift is not None
@@ -174,41 +170,28 @@ def test_a_planted_shift_of_the_source_is_found() -> None:
     assert shift.high < 0
 
 
-def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
-    one, other = (EvidenceSource.from_recording("s", ranked(0.0, seed=s), "f1") for s in (4, 5))
-    area, shift = mean_auc(one), auc_difference(one, other)
-    assert area is not None
-    assert shift is not None
-    assert area.low is not None
-    assert area.high is not None
-    assert area.low < 0.5 < area.high
-    assert shift.low is not None
-    assert shift.high is not None
-    assert shift.low < 0 < shift.high
-
-
 def test_an_auc_needs_five_questions_of_each_outcome() -> None:
     # Eight states of each outcome, but only four questions with a right one.
     states = [
         trajectory(f"q{k}", *(state(answerability=0.1 * k + 0.01 * j, right=k < 4) for j in range(2))) for k in range(9)
     ]
-    assert mean_auc(EvidenceSource.from_recording("s", recording(states), "f1")) is None
+    assert mean_auc(EvidenceSource.from_recording(recording(states), "f1")) is None
 
 
 def test_where_no_answer_is_on_trial_the_last_state_and_the_answer_given_count() -> None:
     states = [trajectory(f"q{k}", state(answerability=0.1), state(answerability=k / 20)) for k in range(20)]
     given = [episode("beliefrag", f"q{k}", float(k >= 10), 100) for k in range(20)]
-    area = mean_auc(EvidenceSource.from_recording("s", recording(states, given), "f1"))
+    area = mean_auc(EvidenceSource.from_recording(recording(states, given), "f1"))
     assert area is not None
     assert area.value == 1.0
 
 
 def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
     result = RobustnessStudy().analyse(everything(), StudyContext())
-    sources = result.numbers["sources"]
-    assert sources["counterfactual"]["gate"].value == 1.0
-    assert sources["ordinary"]["gate"].value == 0.0
-    assert sources["counterfactual"]["conflict"].value == pytest.approx(0.8)
+    sources = rows_of(result, "sources", "source")
+    assert sources["counterfactual"]["conflict gate fires"].value == 1.0
+    assert sources["ordinary"]["conflict gate fires"].value == 0.0
+    assert sources["counterfactual"]["belief in conflict"].value == pytest.approx(0.8)
     assert result.numbers["auc_shift"].high < 0
     assert len(result.paper_values) == 12
 
@@ -220,10 +203,23 @@ def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() 
     recordings[name] = recording(episodes=[e for e in base.episodes if e.key != base.episodes[0].key])
     result = RobustnessStudy().analyse(recordings, StudyContext())
     assert "Noise: 29 questions" in result.sample
-    assert any(mentions(note, "1 questions", "left out", "noise") for note in result.notes)
+    assert any(mentions(note, "Noise", "1 questions", "left out") for note in result.notes)
 
 
 def test_without_common_questions_there_is_a_sentence() -> None:
     recordings = everything()
     recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
     assert "at least two questions" in RobustnessStudy().analyse(recordings, StudyContext()).findings[0]
+
+
+def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
+    one, other = (EvidenceSource.from_recording(ranked(0.0, seed=s), "f1") for s in (4, 5))
+    area, shift = mean_auc(one), auc_difference(one, other)
+    assert area is not None
+    assert shift is not None
+    assert area.low is not None
+    assert area.high is not None
+    assert area.low < 0.5 < area.high
+    assert shift.low is not None
+    assert shift.high is not None
+    assert shift.low < 0 < shift.high

@@ -8,10 +8,17 @@ import pytest
 from beliefrag.policy import Thresholds
 from beliefrag.runs.states import Trajectory
 from beliefrag.studies import StudyContext, StudyResult
-from beliefrag.studies.state_table import StateTable
-from beliefrag.studies.thresholds import GATES, ScoreOnStates, ThresholdsStudy, measure_gate, weighted_quantile
+from beliefrag.studies.study import StateTable
+from beliefrag.studies.thresholds import (
+    GATES,
+    ThresholdsStudy,
+    measure_gate,
+    medians,
+    spread_over,
+    weighted_quantile,
+)
 from tests.support.messages import mentions
-from tests.support.studied import recording, state, trajectory
+from tests.support.studied import recording, rows_of, state, trajectory
 
 DEFAULT = Thresholds()
 
@@ -49,44 +56,30 @@ def test_a_weighted_quantile_by_hand(values: list[float], weights: list[float], 
     assert weighted_quantile(np.array(values), np.array([weights]), q).tolist() == [expected]
 
 
-def test_a_weight_of_two_is_the_same_as_a_value_twice() -> None:
-    draws = np.random.default_rng(0)
-    values, times = draws.random(30), draws.integers(0, 4, 30)
-    twice = np.repeat(values, times)
-    assert weighted_quantile(values, times[None, :].astype(float), 0.5)[0] == pytest.approx(np.median(twice))
-
-
 def test_medians_and_the_quantile_of_the_threshold_are_those_worked_out_by_hand() -> None:
     scores = {"d": (0.2, 0.4, 0.6), "e": (0.5, 0.7, 0.9, 0.9)}
-    visited = StateTable(
-        trajectory(f"q{k}", state(answerability=score), dataset=name)
-        for name, own in scores.items()
-        for k, score in enumerate(own)
-    )
-    scale = ScoreOnStates(visited, visited.column(lambda s: s.answerability or 0.0), 0.5)
-    assert scale.position("d").median.value == 0.4
-    assert scale.position("e").median.value == pytest.approx(0.8)
-    assert scale.median_spread(("d", "e")).value == pytest.approx(0.4)
-    assert scale.position("d").below.value == pytest.approx(2 / 3)
+    own = [trajectory(f"q{k}", state(answerability=p), dataset=d) for d in scores for k, p in enumerate(scores[d])]
+    visited = StateTable(own)
+    score = visited.column(lambda s: s.answerability or 0.0)
+    middle = [medians(visited, score, name) for name in ("d", "e")]
+    assert [visited.estimate(each).value for each in middle] == pytest.approx([0.4, 0.8])
+    assert visited.estimate(spread_over(middle)).value == pytest.approx(0.4)
+    result = worked_out(own)
+    scales = rows_of(result, "scales", "dataset")
+    below = {name: row["calibrated below threshold"].value for name, row in scales.items()}
     # A state that is at the threshold is answered, so it is not below it.
-    assert scale.position("e").below.value == 0.0
-    assert scale.position().below.value == pytest.approx(2 / 7)
-    assert scale.below_spread(("d", "e")).value == pytest.approx(2 / 3)
+    assert below == pytest.approx({"d": 2 / 3, "e": 0.0, "all": 2 / 7})
+    spread = rows_of(result, "spreads", "of")["quantile of the answer threshold, calibrated"]["spread"]
+    assert spread.value == pytest.approx(2 / 3)
 
 
 def test_a_planted_shift_between_datasets_is_found_in_the_score_that_has_it_and_in_no_other() -> None:
-    spreads = worked_out(spread_apart(0.3)).numbers["spreads"]
-    assert spreads["raw"].value == pytest.approx(0.3, abs=0.01)
-    assert spreads["raw"].low > 0.25
-    assert spreads["calibrated"].value == pytest.approx(0, abs=1e-9)
-    assert spreads["difference"].high < -0.2
-
-
-def test_without_a_shift_the_scores_spread_alike() -> None:
-    spreads = worked_out(spread_apart(0.0)).numbers["spreads"]
-    assert spreads["raw"].value == pytest.approx(0, abs=1e-9)
-    # Chance makes some spread in the resamples, and the interval of the difference holds 0.
-    assert spreads["difference"].low <= 0 <= spreads["difference"].high
+    spreads = rows_of(worked_out(spread_apart(0.3)), "spreads", "of")
+    raw = spreads["medians, raw"]["spread"]
+    assert raw.value == pytest.approx(0.3, abs=0.01)
+    assert raw.low > 0.25
+    assert spreads["medians, calibrated"]["spread"].value == pytest.approx(0, abs=1e-9)
+    assert spreads["medians, calibrated minus raw"]["spread"].high < -0.2
 
 
 def test_intervals_are_over_questions_not_states() -> None:
@@ -120,24 +113,22 @@ def test_intervals_are_over_questions_not_states() -> None:
     ],
 )
 def test_a_gate_opens_where_the_policy_would(gate: str, opens: dict[str, float], stays_shut: dict[str, float]) -> None:
-    assert GATES[gate].holds(state(**opens), DEFAULT)  # type: ignore[arg-type]
-    assert not GATES[gate].holds(state(**stays_shut), DEFAULT)  # type: ignore[arg-type]
+    both = StateTable([trajectory("q", state(**opens), state(**stays_shut))])  # type: ignore[arg-type]
+    assert GATES[gate].holds(both, DEFAULT).tolist() == [True, False]
 
 
 def test_how_often_a_gate_fires_is_the_share_of_states_by_dataset_and_pooled() -> None:
     own = [trajectory(f"q{k}", state(conflict=0.6 if k < 3 else 0.1)) for k in range(10)]
     own += [trajectory(f"q{k}", state(conflict=0.1), dataset="e") for k in range(10)]
     result = worked_out(own)
-    shares = {(g["dataset"], g["gate"]): g["holds"].value for g in result.numbers["gates"]}
-    assert shares["d", "conflict"] == 0.3
-    assert shares["e", "conflict"] == 0.0
-    assert shares["all", "conflict"] == 0.15
+    gates = rows_of(result, "gates", "gate", "dataset")
+    assert [gates["conflict", name]["holds"].value for name in ("d", "e", "all")] == [0.3, 0.0, 0.15]
 
 
 def test_what_the_policy_decided_by_is_counted_apart_from_what_held() -> None:
     own = [trajectory(f"q{k}", state(flagged=1, branch="correct-flagged" if k == 0 else "stop")) for k in range(4)]
     found = measure_gate(StateTable(own), GATES["flagged"], DEFAULT)
-    assert (found.share.value, found.decides.value, found.always) == (1.0, 0.25, True)
+    assert (found.share.value, found.decides.value, found.times) == (1.0, 0.25, 4)
 
 
 def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None:
@@ -154,8 +145,8 @@ def test_a_gate_that_was_never_reached_is_named_with_the_nearest_value() -> None
 def test_the_state_nearest_to_a_gate_of_several_conditions_is_the_one_that_lacks_least() -> None:
     near = state(sufficiency=0.2, uncertainty=0.8, answerability=0.3)
     far = state(sufficiency=0.0, uncertainty=0.1, answerability=0.0)
-    shown = GATES["abstain"].nearest([far, near], DEFAULT)
-    assert [condition.value for condition in shown] == [0.2, 0.8, 0.3]
+    found = measure_gate(StateTable([trajectory("q", far, near)]), GATES["abstain"], DEFAULT)
+    assert mentions(found.nearest, "sufficiency 0.2 ", "uncertainty 0.8 ", "answerability 0.3 ")
 
 
 def test_states_without_evidence_are_left_out_and_counted() -> None:

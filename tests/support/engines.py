@@ -44,7 +44,7 @@ class EmbeddedEngine:
         with IndexWriter(self.folder) as writer:
             writer.delete({each.id for each in before} - {each.id for each in passages})
             writer.add(passages)
-            writer.compact(force=True)
+            writer.compact()
 
 
 class RemoteEngine:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.record import EpisodeSummary, Failure, Outcome, Step
+from beliefrag.report.table import CellValue
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.studies.study import Recording
+from beliefrag.studies.study import Recording, StudyResult
 from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics, Question, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
 from tests.support.run_records import make_setups
@@ -135,6 +136,16 @@ def write_study_data(folder: Path, questions: int = 24) -> tuple[list[Path], str
             verdict = VERDICT if sure else UNSURE
             lines.append({"purpose": "verifier", "match": asked, "reply": verdict, "repeat": True})
     return data, write_script(folder, *lines)
+
+
+def rows_of(result: StudyResult, table: str, *keys: str) -> dict[Any, dict[str, Any]]:
+    """The rows of a table of a study, by the values of one or several columns."""
+    return rows_by(next(each.records for each in result.tables if each.name == table), *keys)
+
+
+def rows_by(records: Iterable[Mapping[str, CellValue]], *keys: str) -> dict[Any, dict[str, Any]]:
+    """Rows by the values of one or several columns."""
+    return {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): dict(row) for row in records}
 
 
 def numbers_of(folder: Path) -> dict[str, Any]:

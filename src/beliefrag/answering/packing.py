@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from beliefrag.retrieval.chunk import count_words, find_words, split_sentences
+from beliefrag.retrieval.documents import count_words, find_words, split_sentences
 from beliefrag.types import Passage
 
 LEAST_WORDS = 20

@@ -26,7 +26,7 @@ from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape, evidence_block, unescape
-from beliefrag.retrieval.chunk import count_words
+from beliefrag.retrieval.documents import count_words
 from beliefrag.runs.partitions import hash_position
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question, Usage

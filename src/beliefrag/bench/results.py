@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.methods import METHODS
-from beliefrag.report import Table, cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.run_report import cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.table import Table
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.statistics import Difference

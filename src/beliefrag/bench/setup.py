@@ -29,7 +29,7 @@ from beliefrag.retrieval import (
     describe_engine,
     open_retriever,
 )
-from beliefrag.retrieval.score_sample import MeasuresScores
+from beliefrag.retrieval.bm25 import MeasuresScores
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import (
     CalibrationRecord,

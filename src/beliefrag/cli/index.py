@@ -48,7 +48,7 @@ def index(
     on: Annotated[
         str | None, typer.Option("--on", metavar="PLACE", help="'ray' or 'ray:ADDRESS': read on a Ray cluster.")
     ] = None,
-    upgrade: Annotated[bool, flag("--upgrade", "Convert an index of an older version, without its documents.")] = False,
+    upgrade: Annotated[bool, flag("--upgrade", "Add the graph of names to an index, without its documents.")] = False,
     as_json: Json = False,
     given: GivenSettings,
 ) -> None:

@@ -54,7 +54,7 @@ from beliefrag.retrieval import (
     known_identity,
     open_retriever,
 )
-from beliefrag.retrieval.score_sample import MeasuresScores
+from beliefrag.retrieval.bm25 import MeasuresScores
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm

@@ -18,7 +18,7 @@ from beliefrag.explanation import describe_reason
 from beliefrag.policy import ScoreScale
 from beliefrag.record import Episode, Outcome, Step
 from beliefrag.retrieval import Retriever
-from beliefrag.retrieval.text import clean_line, make_storable
+from beliefrag.retrieval.documents import clean_line, make_storable
 from beliefrag.types import Hit, Passage
 
 ScoredPassage = tuple[Passage, float | None]

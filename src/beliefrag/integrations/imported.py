@@ -16,7 +16,7 @@ from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 
 @dataclass(frozen=True, slots=True)

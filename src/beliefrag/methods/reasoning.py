@@ -17,7 +17,7 @@ from beliefrag.engine.replies import read_line
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape
-from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.documents import split_sentences
 
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)
 _CONCLUSION = re.compile(r"\banswer\s+is\b", re.IGNORECASE)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from beliefrag.retrieval.bm25 import query_terms
-from beliefrag.retrieval.chunk import split_sentences
+from beliefrag.retrieval.documents import split_sentences
 from beliefrag.types import Passage
 
 

@@ -1,4 +1,4 @@
-"""Calibrations as tables: what one was fitted on, how good it is, its coefficients; two side by side; guarantees."""
+"""Calibrations as tables: what one was fitted on, its quality and coefficients; two side by side; guarantees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from beliefrag.calibration.artifact_checks import BIASED, ArtifactCheck, Artifac
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
-from beliefrag.runs.states import LABELS, State, Trajectory
+from beliefrag.runs.states import LABELS, Trajectory
 
 __all__ = [
     "artifact_list",
@@ -34,98 +34,92 @@ __all__ = [
 _WIDTH = 30
 """How many characters a bar of the reliability curve has."""
 _INTERVAL = "95 % interval"
+_table = Table.of_texts
 
 
 def artifact_list(artifacts: Iterable[Artifact]) -> Table:
-    """Lists calibrations, one per row."""
-    rows = [
-        (each.name, each.origin, each.answerability.kind, each.verifier, each.made, each.backbone) for each in artifacts
-    ]
-    return Table.of_texts("artifacts", "", ("name", "origin", "kind", "verifier", "made", "fitted for"), rows)
+    """Return a table of calibrations."""
+    rows = [(a.name, a.origin, a.answerability.kind, a.verifier, a.made, a.backbone) for a in artifacts]
+    return _table("artifacts", "", ("name", "origin", "kind", "verifier", "made", "fitted for"), rows)
 
 
 def artifact_tables(artifact: Artifact) -> tuple[Table, ...]:
-    """Gives all that a person may ask about a calibration. Tables without rows are left out."""
+    """Return all that is known about a calibration, without empty tables."""
     return tuple(table for table in _artifact_tables(artifact) if table.rows)
 
 
 def check_tables(check: ArtifactCheck) -> tuple[Table, ...]:
-    """Gives the quality of a calibration on states that it has not seen, over all and for each dataset."""
-    by_name: dict[str, Quality] = {"all datasets": check.overall}
-    if len(check.datasets) > 1:
-        by_name |= check.datasets
+    """Return the quality of a calibration on states that it has not seen, over all and for each dataset."""
+    by_name = {"all datasets": check.overall, **(check.datasets if len(check.datasets) > 1 else {})}
     tables = [_quality_table(f"Answerability on unseen questions: {name}", found) for name, found in by_name.items()]
     return (*tables, _auc_table("AUC of each diagnostic by itself: 0.5 is no signal", check.diagnostic_aucs))
 
 
 def side_by_side_table(first: Artifact, second: Artifact) -> Table:
-    """Sets beside each other what two calibrations are, and what each reports about its own held-out questions."""
+    """Return what two calibrations are, and what each reports about its own held-out questions."""
     one, other = _facts_and_numbers(first), _facts_and_numbers(second)
     names = dict.fromkeys((*first.prompts, *second.prompts))
     changed = [name for name in names if first.prompts.get(name) != second.prompts.get(name)]
-    # Two hashes tell a reader nothing; the names of the prompts that differ do.
     one["prompts"] = other["prompts"] = f"differ: {', '.join(changed)}" if changed else "the same"
     rows = [(name, one.get(name, "-"), other.get(name, "-")) for name in dict.fromkeys((*one, *other))]
-    return Table.of_texts("side_by_side", "", ("what", "A", "B"), rows)
+    return _table("side_by_side", "", ("what", "A", "B"), rows)
 
 
 def comparison_table(found: ArtifactComparison, label: str) -> Table:
-    """Gives the measures of two calibrations on the same states, and A minus B with its interval."""
-    rows = [
-        (
-            name,
-            f"{each.first:.4f}",
-            f"{each.second:.4f}",
-            f"{each.difference.value:+.4f}",
-            _interval(each.difference, 4),
-            "no interval: resampling would bias it" if name in BIASED else _describe_gap(each.difference),
-        )
-        for name, each in found.measures.items()
-    ]
+    """Return the measures of two calibrations on the same states, and A minus B with its interval."""
+    rows = []
+    for name, each in found.measures.items():
+        gap = each.difference
+        if name in BIASED:
+            reading = "no interval: resampling would bias it"
+        elif gap.low is None or gap.high is None:
+            reading = "too few questions to say"
+        else:
+            reading = "clear" if gap.low > 0 or gap.high < 0 else "the interval holds zero"
+        rows.append((name, f"{each.first:.4f}", f"{each.second:.4f}", f"{gap.value:+.4f}", _interval(gap, 4), reading))
     title = f"On the same {found.states:,} states of {found.questions:,} questions, label {label}; A minus B"
-    return Table.of_texts("comparison", title, ("measure", "A", "B", "difference", _INTERVAL, "reading"), rows)
+    return _table("comparison", title, ("measure", "A", "B", "difference", _INTERVAL, "reading"), rows)
 
 
 def state_counts_table(trajectories: Sequence[Trajectory]) -> Table:
-    """Counts what there is to fit on, by part. States without evidence are left out, as in a fit."""
+    """Count what there is to fit on, by part. States without evidence are left out, as in a fit."""
     rows = []
     for part in Partition:
         own = [trajectory for trajectory in trajectories if trajectory.partition is part]
         states = [state for trajectory in own for state in trajectory.states if state.retained]
         questions = {(trajectory.dataset, trajectory.question_id) for trajectory in own}
-        shares = (_share_right(states, label) for label in LABELS)
+        known = [[right for state in states if (right := state.correct(label)) is not None] for label in LABELS]
+        shares = (f"{sum(each) / len(each):.0%}" if each else "-" for each in known)
         rows.append((part.value, f"{len(questions):,}", f"{len(states):,}", *shares))
     headings = ("part", "questions", "states", *(f"right by {label.replace('_', ' ')}" for label in LABELS))
-    return Table.of_texts("states", "", headings, rows)
+    return _table("states", "", headings, rows)
 
 
 def guarantee_table(guarantees: Iterable[Guarantee]) -> Table:
-    """Lists guarantees: the target, the threshold chosen for it, and what it was chosen on."""
+    """Return guarantees: the target, the threshold chosen for it, and what it was chosen on."""
     rows = [
         (
-            f"{each.max_error:g}",
-            f"{each.confidence:g}",
+            *(f"{each.max_error:g}", f"{each.confidence:g}"),
             "none" if each.threshold is None else f"{each.threshold:.2f}",
-            f"{each.answered:,} of {each.questions:,}",
-            f"{each.wrong:,}",
+            *(f"{each.answered:,} of {each.questions:,}", f"{each.wrong:,}"),
         )
         for each in guarantees
     ]
-    return Table.of_texts("guarantees", "", ("max error", "confidence", "answer from", "answered", "wrong"), rows)
+    return _table("guarantees", "", ("max error", "confidence", "answer from", "answered", "wrong"), rows)
 
 
 def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
     yield _table("about", "", ("what", "which"), list(_facts(artifact).items()))
     if artifact.fit is None:
-        yield _table("quality", "Quality, as it was reported", ("measure", "value"), _reported_quality(artifact))
+        counts = [(f"n {name}", f"{count:,}") for name, count in artifact.counts.items()]
+        reported = [(name.replace("_", " "), f"{value:g}") for name, value in artifact.quality.items()]
+        yield _table("quality", "Quality, as it was reported", ("measure", "value"), counts + reported)
         yield _table("coefficients", "Coefficients", ("name", "weight"), list(_numbers_in_use(artifact)))
         return
     report = artifact.fit.answerability
-    yield _table(
-        "states",
-        "States with evidence and a label, by part of the questions; a question counts once in all that follows",
-        ("part", "states", "answerable", "questions", "with an answerable state", "with one that is not"),
-        list(_count_rows(report.counts)),
+    title = "States with evidence and a label, by part of the questions; a question counts once in all that follows"
+    yield _counts_table(
+        "states", title, report.counts, "states", "answerable", "an answerable state", "one that is not"
     )
     yield _quality_table("Answerability on held-out questions", report.held_out)
     chosen = artifact.answerability.kind
@@ -138,26 +132,17 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
     if artifact.contaminated or isinstance(artifact.answerability, IsotonicFit):
         yield _table("numbers", "The numbers in use", ("name", "value"), list(_numbers_in_use(artifact)))
     if report.held_out:
-        yield _table(
-            "reliability",
-            "Reliability on held-out questions: # what came true, | what was predicted",
-            ("predicted", "states", "mean", "came true", "0" + " " * (_WIDTH - 2) + "1"),
-            [_bin_row(each) for each in report.held_out.curve],
-        )
+        title = "Reliability on held-out questions: # what came true, | what was predicted"
+        headings = ("predicted", "states", "mean", "came true", "0" + " " * (_WIDTH - 2) + "1")
+        yield _table("reliability", title, headings, map(_bin_row, report.held_out.curve))
     if (value := artifact.fit.retrieval_value) is not None:
-        yield _table(
-            "searches",
-            "Retrieval value: searches from a state that was not answerable",
-            ("part", "searches", "helped", "questions", "with one that helped", "with one that did not"),
-            list(_count_rows(value.counts)),
+        title = "Retrieval value: searches from a state that was not answerable"
+        yield _counts_table(
+            "searches", title, value.counts, "searches", "helped", "one that helped", "one that did not"
         )
         yield _coefficient_table("Coefficients of the retrieval value, fitted on xfit", value.coefficients)
         yield _quality_table("Retrieval value on held-out questions", value.held_out)
     yield _table("warnings", "Warnings", ("warning",), [(warning,) for warning in artifact.fit.warnings])
-
-
-def _table(name: str, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    return Table.of_texts(name, title, headings, rows)
 
 
 def _facts(artifact: Artifact) -> dict[str, str]:
@@ -183,9 +168,7 @@ def _facts(artifact: Artifact) -> dict[str, str]:
         facts["states of"] = ", ".join(artifact.fit.methods)
         facts["left out"] = f"{report.without_evidence} states without evidence, {report.unlabelled} without a label"
         facts["base rate"] = f"{report.base_rate:.3f} of the fitted questions' states are answerable"
-    if artifact.note:
-        facts["note"] = artifact.note
-    return facts
+    return facts | ({"note": artifact.note} if artifact.note else {})
 
 
 def _facts_and_numbers(artifact: Artifact) -> dict[str, str]:
@@ -194,10 +177,13 @@ def _facts_and_numbers(artifact: Artifact) -> dict[str, str]:
     return {**_facts(artifact), **counts, **reported}
 
 
-def _count_rows(counts: Mapping[str, PartCount]) -> Iterator[tuple[str, ...]]:
+def _counts_table(name: str, title: str, counts: Mapping[str, PartCount], *words: str) -> Table:
+    of, positive, one, other = words
+    rows = []
     for part, count in counts.items():
         numbers = (count.states, count.positive, count.questions, count.questions_positive, count.questions_negative)
-        yield (part, *(f"{number:,}" for number in numbers))
+        rows.append((part, *(f"{number:,}" for number in numbers)))
+    return _table(name, title, ("part", of, positive, "questions", f"with {one}", f"with {other}"), rows)
 
 
 def _quality_table(title: str, found: Quality | None) -> Table:
@@ -206,12 +192,12 @@ def _quality_table(title: str, found: Quality | None) -> Table:
         rows = [
             ("states, questions", f"{found.states:,}, {found.questions:,}", "", f"{found.share:.1%} came true"),
             ("Brier", f"{found.brier.value:.4f}", _interval(found.brier, 4), "lower is better"),
-            ("Brier of the base rate", f"{found.brier_base_rate:.4f}", "", "of saying the same always"),
+            ("Brier of the base rate", f"{found.brier_base_rate:.4f}", "", "of always predicting it"),
             _gain_row("gain over the base rate", found.brier_gain, found.questions),
         ]
-        # Where the calibration does not tell a share of its own, that of these states is the base rate already.
+        # A calibration without a base rate of its own is compared with the share of these states already.
         if isinstance(found, QualityOnOtherStates) and found.brier_share != found.brier_base_rate:
-            words = "of always saying what came true here, which nobody could know"
+            words = "of always predicting their share, which is known only afterwards"
             rows.append(("Brier of these states' share", f"{found.brier_share:.4f}", "", words))
             rows.append(_gain_row("gain over these states' share", found.brier_gain_over_share, found.questions))
         if found.auc:
@@ -221,12 +207,9 @@ def _quality_table(title: str, found: Quality | None) -> Table:
 
 
 def _gain_row(name: str, gain: Estimate, questions: int) -> tuple[str, str, str, str]:
+    reading = "clear" if questions >= MIN_QUESTIONS else f"not clear: fewer than {MIN_QUESTIONS} questions"
     if gain.low is None or gain.low <= 0:
         reading = "not clear: the interval reaches 0"
-    elif questions < MIN_QUESTIONS:
-        reading = f"not clear: fewer than {MIN_QUESTIONS} questions"
-    else:
-        reading = "clear"
     return name, f"{gain.value:+.4f}", _interval(gain, 4), reading
 
 
@@ -239,50 +222,28 @@ def _auc_table(title: str, aucs: Mapping[str, float]) -> Table:
     return _table("diagnostics", title, ("name", "AUC"), [(name, f"{value:.3f}") for name, value in aucs.items()])
 
 
-def _reported_quality(artifact: Artifact) -> list[tuple[str, str]]:
-    counts = [(f"n {name}", f"{count:,}") for name, count in artifact.counts.items()]
-    return counts + [(name.replace("_", " "), f"{value:g}") for name, value in artifact.quality.items()]
-
-
 def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
     fitted = artifact.answerability
     if isinstance(fitted, LogisticFit | PlattFit):
         yield "intercept", f"{fitted.intercept:+.4f}"
     if isinstance(fitted, LogisticFit):
-        for name, weight in asdict(fitted.weights).items():
-            yield name, f"{weight:+.4f}"
+        yield from ((name, f"{weight:+.4f}") for name, weight in asdict(fitted.weights).items())
     elif isinstance(fitted, PlattFit):
         yield "slope", f"{fitted.slope:+.4f}"
     elif isinstance(fitted, IsotonicFit):
-        for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
-            yield f"at {score:.3f}", f"{probability:.3f}"
+        points = zip(fitted.scores, fitted.probabilities, strict=True)
+        yield from ((f"at {score:.3f}", f"{probability:.3f}") for score, probability in points)
 
 
 def _bin_row(found: Bin) -> tuple[str, ...]:
     filled = round(found.observed * _WIDTH)
     bar = list("#" * filled + "." * (_WIDTH - filled))
     bar[min(_WIDTH - 1, round(found.predicted * _WIDTH))] = "|"
-    return (
-        f"{found.low:.1f}-{found.high:.1f}",
-        f"{found.states:,}",
-        f"{found.predicted:.3f}",
-        f"{found.observed:.3f}",
-        "".join(bar),
-    )
-
-
-def _share_right(states: Sequence[State], label: str) -> str:
-    values = [state.scores[label] >= 0.5 for state in states if label in state.scores]
-    return f"{sum(values) / len(values):.0%}" if values else "-"
+    means = f"{found.predicted:.3f}", f"{found.observed:.3f}"
+    return (f"{found.low:.1f}-{found.high:.1f}", f"{found.states:,}", *means, "".join(bar))
 
 
 def _interval(found: Estimate, digits: int = 3) -> str:
     if found.low is None or found.high is None:
         return "-"
     return f"{found.low:.{digits}f} to {found.high:.{digits}f}"
-
-
-def _describe_gap(gap: Estimate) -> str:
-    if gap.low is None or gap.high is None:
-        return "too few questions to say"
-    return "clear" if gap.low > 0 or gap.high < 0 else "the interval holds zero"

@@ -8,58 +8,44 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
-
 from beliefrag.methods import METHODS, find_profile, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.policy import Thresholds
-from beliefrag.report.figure import MARKERS, CostPanel, CostPoint, draw_quality_against_tokens, figure_svg, open_figure
-from beliefrag.report.page import Block, Drawing, Heading, Page, Paragraph
+from beliefrag.report.figure import CostPanel, draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.published import MARK, published_tables
-from beliefrag.report.table import Table
+from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
-from beliefrag.runs.statistics import Estimate, pareto_front
+from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import MEAN, MEASURES, PURPOSE_COSTS, Cell, Failures, Summary
 from beliefrag.types import Usage
 
 __all__ = [
     "REPORT_FILES",
     "cost_lines",
-    "format_interval",
     "mean_notes",
     "provenance",
     "report_page",
     "report_tables",
     "results_table",
-    "tidy_csv",
     "write_report",
 ]
 
 _BY_DATASET = (
-    "f1",
-    "exact_match",
-    "cover",
-    "judge",
-    "follows_false",
-    "recovers_true",
-    "evidence_recall",
-    "answer_row_recall",
-    "tokens",
+    *("f1", "exact_match", "cover", "judge", "follows_false", "recovers_true"),
+    *("evidence_recall", "answer_row_recall", "tokens"),
 )
-_SHOWN_IDS = 5
-"""Ids of failed questions that are written out for each cause."""
-_MESSAGE_LENGTH = 160
-"""Characters of a failure's message that are written out."""
 _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
 _OUTCOMES = ("answered", "stopped", "abstained", "failed")
-_WHOLE = ("tokens", "tokens_in", "tokens_out")
-_FEW_DIGITS = ("rounds", "actions", "calls", "seconds")
-_ABOUT_FIGURE = "Means over datasets, with 95 % intervals. A method without such a mean has no point."
+_DIGITS = {"tokens": 0, "tokens_in": 0, "tokens_out": 0, "rounds": 2, "actions": 2, "calls": 2, "seconds": 2}
+"""Decimal places of the measures that do not have three."""
+_SHOWN_IDS = 5
+_MESSAGE_LENGTH = 160
+"""Of a failure: the ids of questions, and the characters of its message, that are shown."""
 
 
 def write_report(summary: Summary, folder: Path) -> list[Path]:
-    """Writes all forms of the report into a folder, over those of an earlier one.
+    """Write all formats of the report into a folder, over those of an earlier one.
 
     Raises:
         RunError: They cannot be written.
@@ -74,34 +60,31 @@ def write_report(summary: Summary, folder: Path) -> list[Path]:
 
 
 def results_table(summary: Summary) -> Table:
-    """Makes the table that everybody looks at first: a row for each dataset and method."""
-    first = ("exact_match", "f1")
-    more = ("cover", "judge", "evidence_recall", "answer_row_recall", *_COSTS)
-    headings = ("dataset", "method", "n", *(MEASURES[name] for name in first), "F1 95 %")
+    """Return the main table: a row for each dataset and method."""
+    first, more = ("exact_match", "f1"), ("cover", "judge", "evidence_recall", "answer_row_recall", *_COSTS)
+    first_headings, more_headings = ([MEASURES[name] for name in names] for names in (first, more))
+    headings = ("dataset", "method", "n", *first_headings, "F1 95 %", *more_headings, "/".join(_OUTCOMES))
     rows = [
         (
-            cell.dataset,
-            METHODS.title(cell.method),
-            _count_questions(cell),
+            *(cell.dataset, METHODS.title(cell.method), _count_questions(cell)),
             *(_format_mean(name, cell.measures[name]) for name in first),
-            format_interval("f1", cell.measures["f1"]),
+            _format_interval("f1", cell.measures["f1"]),
             *(_format_mean(name, cell.measures[name]) for name in more),
             _count_outcomes(cell),
         )
         for cell in summary.cells
     ]
-    headings = (*headings, *(MEASURES[name] for name in more), "/".join(_OUTCOMES))
     return Table.of_texts("results", "Results", headings, rows)
 
 
 def report_page(summary: Summary, *, with_figure: bool = True) -> Page:
-    """Makes the page of a report: the figure if wanted, all tables, and where the numbers come from."""
+    """Return the page of a report: the figure if wanted, all tables, and where the numbers come from."""
     blocks: list[Block] = []
     if with_figure and (figure := _draw_methods(summary)):
-        about = _ABOUT_FIGURE
-        if over := _datasets_of_mean(summary, "f1"):
-            about += f" Both numbers are over {', '.join(over)}."
-        blocks += [Heading("F1 against tokens"), Paragraph(about), figure]
+        over = _datasets_of_mean(summary, "f1")
+        about = "Means over datasets, with 95 % intervals. A method without such a mean has no point."
+        about += f" Both numbers are over {', '.join(over)}." if over else ""
+        blocks += [Heading("F1 against tokens"), about, figure]
     for table in report_tables(summary):
         blocks += [Heading(table.title), replace(table, title="")]
     blocks += [Heading("Provenance"), Table.of_texts("provenance", "", ("what", "which"), provenance(summary))]
@@ -109,54 +92,38 @@ def report_page(summary: Summary, *, with_figure: bool = True) -> Page:
 
 
 def report_tables(summary: Summary) -> Iterator[Table]:
-    """Gives all tables of a report, in their order."""
-    datasets = list(dict.fromkeys(cell.dataset for cell in summary.cells))
+    """Return all tables of a report, in their order."""
     cells = {(cell.dataset, cell.method): cell for cell in summary.cells}
-    methods = list(dict.fromkeys(cell.method for cell in summary.cells))
+    datasets, methods = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
     for measure in _BY_DATASET:
         if any(cell.measures[measure] is not None for cell in summary.cells):
-            yield Table.of_texts(
-                measure,
-                f"{MEASURES[measure]} by dataset",
-                ("method", *datasets),
-                [(METHODS.title(m), *(_format_with_interval(measure, cells[d, m]) for d in datasets)) for m in methods],
-                _describe_measure(measure, summary),
-            )
+            rows = [
+                (METHODS.title(method), *(_format_with_interval(measure, cells[each, method]) for each in datasets))
+                for method in methods
+            ]
+            note = _describe_measure(measure, summary)
+            yield Table.of_texts(measure, f"{MEASURES[measure]} by dataset", ("method", *datasets), rows, note)
     if any(cell.episodes for cell in summary.cells):
         yield from _effort_tables(summary)
     single = [dataset for dataset in datasets if dataset != MEAN]
-    yield Table.of_texts(
-        "outcomes",
-        "Outcomes",
-        ("method", *single),
-        [(METHODS.title(m), *(_count_outcomes(cells[d, m]) for d in single)) for m in methods],
-        "Episodes answered/stopped/abstained/failed. A failed one is in no mean.",
-    )
+    outcomes = [(METHODS.title(m), *(_count_outcomes(cells[d, m]) for d in single)) for m in methods]
+    note = "Episodes answered/stopped/abstained/failed. A failed one is in no mean."
+    yield Table.of_texts("outcomes", "Outcomes", ("method", *single), outcomes, note)
     if summary.failures:
-        yield Table.of_texts(
-            "failures",
-            "Failed episodes",
-            ("cause", "dataset", "method", "episodes", "questions", "what the first one says"),
-            [
-                (
-                    f.cause,
-                    f.dataset,
-                    METHODS.title(f.method),
-                    str(len(f.question_ids)),
-                    _list_ids(f),
-                    _shorten_message(f),
-                )
-                for f in summary.failures
-            ],
-            "By cause. None of them is in a mean; the command of the run tries them again.",
-        )
+        failures = [
+            (f.cause, f.dataset, METHODS.title(f.method), str(len(f.question_ids)), _list_ids(f), _shorten_message(f))
+            for f in summary.failures
+        ]
+        headings = ("cause", "dataset", "method", "episodes", "questions", "first message")
+        note = "By cause. None of them is in a mean; the command of the run tries them again."
+        yield Table.of_texts("failures", "Failed episodes", headings, failures, note)
     yield from _published_tables(summary)
 
 
 def provenance(summary: Summary) -> list[tuple[str, str]]:
-    """Says where the numbers come from: model, calibration, retriever, budget, versions, datasets and prompts."""
+    """Return where the numbers come from: model, calibration, retriever, budget, versions, datasets and prompts."""
     run = summary.run
-    lines = [
+    return [
         ("begun", run.made),
         ("model", run.model),
         ("judge", run.judge or "none"),
@@ -169,16 +136,20 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("versions", _list_pairs(run.versions)),
         *(("later versions", _list_pairs(each)) for each in run.later_versions),
         *cost_lines(summary),
+        *(
+            (
+                f"dataset {name}",
+                f"{len(dataset.question_ids):,} questions, {dataset.passages:,} passages, corpus {dataset.fingerprint}"
+                + (f", {dataset.licence}" if dataset.licence else ""),
+            )
+            for name, dataset in run.datasets.items()
+        ),
+        *((f"prompt {name}", digest) for name, digest in run.prompts.items()),
     ]
-    for name, dataset in run.datasets.items():
-        words = f"{len(dataset.question_ids):,} questions, {dataset.passages:,} passages, corpus {dataset.fingerprint}"
-        lines.append((f"dataset {name}", f"{words}{f', {dataset.licence}' if dataset.licence else ''}"))
-    lines += [(f"prompt {name}", digest) for name, digest in run.prompts.items()]
-    return lines
 
 
 def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """Says whose thresholds each method ran with: given in the run, chosen for a guarantee, or the defaults' origin."""
+    """Yield for each method with thresholds which were given in the run, chosen for a guarantee, or defaults."""
     for name in run.methods:
         origin = METHODS[name].thresholds_from if name in METHODS else ""
         if not origin:
@@ -186,7 +157,9 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
         given = [each for each in run.method_options.get(name, "").split(",") if each]
         chosen = ""
         if needs_calibration(name):
-            changed = _changed_thresholds(run, name)
+            profile = find_profile(name)
+            default = asdict(profile.apply_to(Thresholds()) if profile else Thresholds())
+            changed = {key: value for key, value in run.setups[name].thresholds.items() if default.get(key) != value}
             if run.settings.get("max_error") is not None and (least := changed.pop("decline_below", "")):
                 chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: decline_below={least}; "
             given += [f"{key}={value}" for key, value in changed.items()]
@@ -194,14 +167,8 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield name, f"{words}{chosen}{'otherwise ' if given or chosen else ''}{origin}"
 
 
-def _changed_thresholds(run: RunRecord, method: str) -> dict[str, str]:
-    profile = find_profile(method)
-    own = asdict(profile.apply_to(Thresholds()) if profile else Thresholds())
-    return {key: str(value) for key, value in run.setups[method].thresholds.items() if own.get(key) != value}
-
-
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:
-    """Says what all finished episodes took, in money too where a price is known, and apart from it the judge's cost."""
+    """Return the cost of all finished episodes, in dollars where a price is known; the judge's apart from it."""
     run = summary.run
     money = in_dollars(run.model, run.price or price_of(run.model), summary.spent)
     lines = [("cost", f"{_format_usage(summary.spent)}; {money}")]
@@ -212,7 +179,7 @@ def cost_lines(summary: Summary) -> list[tuple[str, str]]:
 
 
 def mean_notes(summary: Summary) -> Iterator[str]:
-    """Gives a line for each set of datasets that some means are over, where that is not all of them."""
+    """Return a line for each set of datasets that some means are over, if that is not all of them."""
     names: dict[tuple[str, ...], list[str]] = {}
     for measure, heading in MEASURES.items():
         if over := _datasets_of_mean(summary, measure):
@@ -221,135 +188,89 @@ def mean_notes(summary: Summary) -> Iterator[str]:
         yield f"the mean of {', '.join(headings)} is over {', '.join(over)} alone"
 
 
-def tidy_csv(summary: Summary) -> str:
-    """Gives all numbers for programs, unrounded, a line for each dataset, method and measure.
-
-    The first line, a comment, says whether anything is missing from them.
-    """
+def _tidy_csv(summary: Summary) -> str:
+    """Return all numbers unrounded, a line for each dataset, method and measure, after a comment on completeness."""
     text = io.StringIO()
     text.write(f"# {summary.first_line}\n")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("dataset", "method", "measure", "value", "low", "high", "n", "few", "datasets"))
     for cell in summary.cells:
         place = (cell.dataset, cell.method)
-        for name, estimate in cell.measures.items():
-            if estimate is not None:
-                low, high = ("" if side is None else side for side in (estimate.low, estimate.high))
-                writer.writerow(
-                    (
-                        *place,
-                        name,
-                        estimate.value,
-                        low,
-                        high,
-                        estimate.questions,
-                        int(estimate.has_few_questions),
-                        len(cell.rests_on[name]),
-                    )
-                )
+        for name, number in cell.measures.items():
+            if number is not None:
+                values = (number.value, number.low, number.high, number.questions, int(number.has_few_questions))
+                writer.writerow((*place, name, *values, len(cell.rests_on[name])))
         counts = {
-            "episodes": cell.episodes,
-            "missing": cell.missing,
-            "failed": cell.failed,
-            "unjudged": cell.unjudged,
-            **{f"outcome_{name}": cell.outcomes.get(name, 0) for name in ("answered", "stopped", "abstained")},
+            **{name: getattr(cell, name) for name in ("episodes", "missing", "failed", "unjudged")},
+            **{f"outcome_{name}": cell.outcomes.get(name, 0) for name in _OUTCOMES[:3]},
             "judge_tokens": cell.judge_tokens,
             **({"above_cap": cell.above_cap} if cell.by_purpose else {}),
             **{f"{part}_{name}": costs[part] for part in PURPOSE_COSTS for name, costs in cell.by_purpose.items()},
         }
-        for name, count in counts.items():
-            writer.writerow((*place, name, count, "", "", cell.episodes, "", ""))
+        writer.writerows((*place, name, count, "", "", cell.episodes, "", "") for name, count in counts.items())
     return text.getvalue()
 
 
-def format_interval(measure: str, estimate: Estimate | None) -> str:
-    """Gives an interval; a question mark says that there are too few questions to trust it."""
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return "-"
-    low, high = (_format_value(measure, side) for side in (estimate.low, estimate.high))
-    return f"{low} to {high}{' ?' if estimate.has_few_questions else ''}"
-
-
 def _write_latex(summary: Summary) -> str:
-    parts = [f"% {summary.first_line}", *(table.to_latex() for table in report_tables(summary))]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([f"% {summary.first_line}", *(table.to_latex() for table in report_tables(summary))]) + "\n"
 
 
-def _draw_methods(summary: Summary) -> Drawing | None:
-    """Draws a point for each method on the mean over datasets, or on the only one; None where there is no F1.
+def _draw_methods(summary: Summary) -> Picture | None:
+    """Draw each method on the mean over datasets, or on the only one; None without any F1.
 
-    Both numbers of a point are over the same questions: where a dataset has no F1, its tokens do not count here.
+    Both numbers of a point are over the same questions: the tokens of a dataset without F1 do not count.
     """
-    cells = [cell for cell in summary.cells if cell.dataset == MEAN] or list(summary.cells)
-    shown = [
-        (cell.method, f1.without_flat_interval(), tokens.without_flat_interval())
-        for cell in cells
+    means = {
+        cell.method: (tokens.without_flat_interval(), f1.without_flat_interval())
+        for cell in [cell for cell in summary.cells if cell.dataset == MEAN] or summary.cells
         if (f1 := cell.measures["f1"]) is not None and (tokens := cell.tokens_beside_f1) is not None
-    ]
-    if not shown:
+    }
+    if not means:
         return None
-    front = pareto_front(np.array([tokens.value for _, _, tokens in shown]), np.array([f1.value for _, f1, _ in shown]))
-    order = list(METHODS)
-    points = tuple(
-        CostPoint(METHODS.title(method), tokens, f1, MARKERS[order.index(method) % len(MARKERS)], bool(first))
-        for (method, f1, tokens), first in zip(shown, front, strict=True)
-    )
+    panel = CostPanel.of_methods("", means)
     titles = {
         f"point-0-{place}": f"{p.label}: F1 {p.quality.value:.3f}, {p.tokens.value:,.0f} tokens"
-        for place, p in enumerate(points)
+        for place, p in enumerate(panel.points)
     }
     figure = open_figure((8.0, 5.0))
-    draw_quality_against_tokens([CostPanel("", points)], figure)
-    return Drawing(figure_svg(figure, "F1 against tokens", titles))
+    draw_quality_against_tokens([panel], figure)
+    return Picture(figure_svg(figure, "F1 against tokens", titles))
 
 
 def _effort_tables(summary: Summary) -> Iterator[Table]:
-    yield Table.of_texts(
-        "effort",
-        "Effort",
-        ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS), "above the cap"),
-        [
-            (
-                c.dataset,
-                METHODS.title(c.method),
-                _count_questions(c),
-                *(_format_mean(n, c.measures[n]) for n in _COSTS),
-                str(c.above_cap) if c.by_purpose else "-",
-            )
-            for c in summary.cells
-        ],
+    effort = [
+        (
+            *(cell.dataset, METHODS.title(cell.method), _count_questions(cell)),
+            *(_format_mean(name, cell.measures[name]) for name in _COSTS),
+            str(cell.above_cap) if cell.calls_by_purpose else "-",
+        )
+        for cell in summary.cells
+    ]
+    headings = ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS), "above the cap")
+    note = (
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
         "Above the cap: episodes whose calls, without the final answer, took more than "
-        f"{summary.run.budget['tokens']:,} tokens. A call begins only if what it is expected to cost still fits; a "
-        "longer reply can end above it.",
+        f"{summary.run.budget['tokens']:,} tokens. A call begins only if its expected cost fits; a longer reply can "
+        "exceed the cap."
     )
-    purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
+    yield Table.of_texts("effort", "Effort", headings, effort, note)
+    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
+    by_purpose = ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes))
     for name, title, form, note in (
         ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
-        (
-            "tokens_by_purpose",
-            "Tokens by purpose",
-            _format_tokens,
-            "Tokens in/out per question, of all calls of that purpose together.",
-        ),
+        ("tokens_by_purpose", "Tokens by purpose", _format_tokens, "Tokens in/out per question."),
     ):
-        yield Table.of_texts(
-            name,
-            title,
-            ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes)),
-            [
-                (cell.dataset, METHODS.title(cell.method), *(form(cell, purpose) for purpose in purposes))
-                for cell in summary.cells
-            ],
-            note,
-        )
+        rows = [
+            (c.dataset, METHODS.title(c.method), *(form(c, purpose) for purpose in purposes)) for c in summary.cells
+        ]
+        yield Table.of_texts(name, title, by_purpose, rows, note)
 
 
 def _published_tables(summary: Summary) -> Iterator[Table]:
-    """Gives every table of the paper that has a dataset, a method and a measure of the run."""
+    """Yield every table of the paper that has a dataset, a method and a measure of the run."""
     known = {dataset for table in published_tables().values() for dataset in table.datasets}
     for table in published_tables().values():
-        # A table without datasets prints the mean over all of them alone.
+        # A table without datasets has the mean over all of them alone.
         own = [
             cell
             for cell in summary.cells
@@ -357,28 +278,24 @@ def _published_tables(summary: Summary) -> Iterator[Table]:
             and cell.method in table.rows
             and cell.measures[table.metric] is not None
         ]
+        if not own:
+            continue
         shared = [dataset for dataset in table.datasets if dataset in {cell.dataset for cell in own}]
         whole = set(table.datasets) <= set(shared) and any(row.mean is not None for row in table.rows.values())
-        if own:
-            yield Table.of_texts(
-                table.id,
-                f"Theirs: {MEASURES[table.metric]} with {table.backbone}",
-                ("method", *shared, *([MEAN] if whole else [])),
-                [
-                    (
-                        METHODS.title(method),
-                        *(_format_printed(table.value(method, dataset)) for dataset in shared),
-                        *([_format_printed(table.rows[method].mean)] if whole else []),
-                    )
-                    for method in dict.fromkeys(cell.method for cell in own)
-                ],
-                f"{table.what}, {MARK} ({table.unit}, {table.n} questions for each dataset). "
-                "Another model and other questions: not comparable with the numbers above, cell by cell.",
-            )
+        rows = []
+        for method in dict.fromkeys(cell.method for cell in own):
+            values = [table.value(method, dataset) for dataset in shared] + [table.rows[method].mean] * whole
+            rows.append((METHODS.title(method), *("-" if value is None else f"{value:g}" for value in values)))
+        title = f"Theirs: {MEASURES[table.metric]} with {table.backbone}"
+        note = (
+            f"{table.what}, {MARK} ({table.unit}, {table.n} questions for each dataset). "
+            "Another model and other questions: not comparable with the numbers above, cell by cell."
+        )
+        yield Table.of_texts(table.id, title, ("method", *shared, *([MEAN] if whole else [])), rows, note)
 
 
 def _datasets_of_mean(summary: Summary, measure: str) -> tuple[str, ...]:
-    """Gives the datasets that the mean of a measure is over; empty where there is no mean, or all count in it."""
+    """Return the datasets that the mean of a measure is over; empty without a mean, or if it is over all."""
     means = [cell.rests_on[measure] for cell in summary.cells if cell.dataset == MEAN and measure in cell.rests_on]
     over = tuple(dataset for dataset in summary.run.datasets if any(dataset in names for names in means))
     return over if len(over) < len(summary.run.datasets) else ()
@@ -411,14 +328,13 @@ def _list_pairs(values: Mapping[str, object]) -> str:
 
 
 def _shorten_message(failures: Failures) -> str:
-    # A server's words can be a whole page of its own.
+    # A server's message can be a whole page.
     words = " ".join("".join(c if c.isprintable() else " " for c in failures.message).split())
     return words if len(words) <= _MESSAGE_LENGTH else f"{words[:_MESSAGE_LENGTH]}…"
 
 
 def _format_calls(cell: Cell, purpose: str) -> str:
-    # A method without any call of this purpose has made none; one without episodes, or without a mean, has no number.
-    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
+    return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
 
 
 def _format_tokens(cell: Cell, purpose: str) -> str:
@@ -428,10 +344,15 @@ def _format_tokens(cell: Cell, purpose: str) -> str:
 
 def _format_with_interval(measure: str, cell: Cell) -> str:
     estimate = cell.measures[measure]
-    words = _format_mean(measure, estimate)
-    if estimate is not None and cell.is_incomplete(measure):
-        words += "*"
-    return words if estimate is None or estimate.low is None else f"{words} ({format_interval(measure, estimate)})"
+    words = _format_mean(measure, estimate) + ("*" if estimate is not None and cell.is_incomplete(measure) else "")
+    return words if estimate is None or estimate.low is None else f"{words} ({_format_interval(measure, estimate)})"
+
+
+def _format_interval(measure: str, estimate: Estimate | None) -> str:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "-"
+    low, high = (_format_value(measure, side) for side in (estimate.low, estimate.high))
+    return f"{low} to {high}{' ?' if estimate.has_few_questions else ''}"
 
 
 def _format_mean(measure: str, estimate: Estimate | None) -> str:
@@ -439,22 +360,16 @@ def _format_mean(measure: str, estimate: Estimate | None) -> str:
 
 
 def _format_value(measure: str, value: float) -> str:
-    if measure in _WHOLE:
-        return f"{value:,.0f}"
-    return f"{value:.2f}" if measure in _FEW_DIGITS else f"{value:.3f}"
+    return f"{value:,.{_DIGITS[measure]}f}" if measure in _DIGITS else f"{value:.3f}"
 
 
 def _format_usage(usage: Usage) -> str:
     return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
 
 
-def _format_printed(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
-
-
 REPORT_FILES: Mapping[str, Callable[[Summary], str]] = {
     "report.md": lambda summary: report_page(summary, with_figure=False).to_markdown(),
-    "results.csv": tidy_csv,
+    "results.csv": _tidy_csv,
     "tables.tex": _write_latex,
     "report.html": lambda summary: report_page(summary).to_html(),
 }

@@ -1,4 +1,7 @@
-"""The one table type: its cells stay values, and each form (text, Markdown, HTML, LaTeX, CSV, pandas) writes them."""
+"""Tables, and pages of text, tables and pictures, in every output format: text, Markdown, HTML, LaTeX, CSV, pandas.
+
+Cells stay values until a format writes them. All text is treated as untrusted: no format lets it become markup.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,31 @@ import csv
 import importlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from beliefrag.errors import SettingsError
-from beliefrag.runs.statistics import Estimate
+from beliefrag.runs.estimate import Estimate
 
-__all__ = ["CellValue", "Column", "Table", "format_cell", "format_number"]
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-
+__all__ = [
+    "Block",
+    "CellValue",
+    "Column",
+    "Heading",
+    "Page",
+    "PageLink",
+    "Picture",
+    "Table",
+    "format_cell",
+    "format_number",
+]
 
 CellValue = Estimate | float | int | str | None
-"""What a cell holds. None is a dash on a page and an empty field in a file."""
+"""The value of a cell. None is a dash on a page and an empty field in a file."""
+_Plain = float | int | str | None
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +44,9 @@ class Column:
     unit: str = ""
     """What its numbers are, such as "share of states" or "tokens"."""
     digits: int = 3
-    """Decimal places of numbers that are not whole, in every form that people read."""
+    """Decimal places of fractions, in every format for people."""
     bounded: bool = False
-    """Whether its cells are `Estimate`s. Files for programs then have two more columns for the bounds."""
+    """Whether its cells are `Estimate`s. CSV files then have two more columns for the bounds."""
 
     @property
     def heading(self) -> str:
@@ -48,13 +56,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that can be printed, written to a file in several formats, or shown in a notebook.
-
-    All text in it is treated as text of somebody else: no form lets it become markup.
-    """
+    """A table that can be printed, written in several formats, or shown in a notebook."""
 
     name: str
-    """The name of its file, without an ending."""
+    """The name of its file, without an extension."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[CellValue, ...], ...]
@@ -68,8 +73,35 @@ class Table:
     def of_texts(
         cls, name: str, title: str, headings: Iterable[str], rows: Iterable[Sequence[CellValue]], note: str = ""
     ) -> Table:
-        """Makes a table whose columns need no more than a heading."""
+        """Return a table whose columns have a heading and no unit."""
         return cls(name, title, tuple(map(Column, headings)), tuple(map(tuple, rows)), note)
+
+    @classmethod
+    def of_records(
+        cls,
+        name: str,
+        title: str,
+        records: Iterable[Mapping[str, Any]],
+        note: str = "",
+        digits: Mapping[str, int] = {},
+    ) -> Table:
+        """Return a table of records with the same headings, such as `dataset` and `tokens (per question)`.
+
+        A column with an estimate is bounded. `digits` has the decimal places of columns that do not have three.
+        """
+        rows = [dict(record) for record in records]
+        columns = []
+        for heading in rows[0] if rows else ():
+            column, _, unit = heading.removesuffix(")").partition(" (")
+            has_bounds = any(isinstance(row[heading], Estimate) for row in rows)
+            columns.append(Column(column, unit, digits.get(column, 3), has_bounds))
+        return cls(name, title, tuple(columns), tuple(tuple(row.values()) for row in rows), note)
+
+    @property
+    def records(self) -> list[dict[str, CellValue]]:
+        """The rows by the names of the columns."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     @property
     def caption(self) -> str:
@@ -78,71 +110,52 @@ class Table:
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """The headings, as people read them."""
+        """The headings with their units."""
         return tuple(column.heading for column in self.columns)
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
-        """The rows, as people read them."""
+        """The rows as text for people."""
         return [
             tuple(format_cell(cell, column.digits) for cell, column in zip(row, self.columns, strict=True))
             for row in self.rows
         ]
 
     def to_text(self) -> str:
-        """Gives the table for a terminal of fixed width, with aligned columns."""
+        """Return aligned columns for a terminal."""
         lines = [self.headings, *self.texts]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
-            for line in lines
-        )
+        padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
+        return "".join("  ".join(line).rstrip() + "\n" for line in padded)
 
     def to_markdown(self) -> str:
-        """Gives the table in Markdown. No cell can break out of its column."""
-        return "\n".join(
-            [
-                _markdown_line(self.headings),
-                "|" + "---|" * len(self.columns),
-                *map(_markdown_line, self.texts),
-            ]
-        )
+        """Return a Markdown table. No cell can break out of its column."""
+        head, *rows = ("| " + " | ".join(map(_escape_cell, line)) + " |" for line in (self.headings, *self.texts))
+        return "\n".join([head, "|" + "---|" * len(self.columns), *rows])
 
     def to_html(self) -> str:
-        """Gives the table in HTML, with all text escaped."""
+        """Return an HTML table with all text escaped."""
         head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.texts)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def to_latex(self) -> str:
-        """Gives a table environment for a paper with the booktabs package."""
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\caption{{{_escape_latex(self.caption)}}}",
-                rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
-                r"\toprule",
-                _latex_line(self.headings),
-                r"\midrule",
-                *map(_latex_line, self.texts),
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\end{table}",
-            ]
-        )
+        """Return a table environment for the booktabs package."""
+        head, *rows = (" & ".join(map(_escape_latex, line)) + r" \\" for line in (self.headings, *self.texts))
+        begin = rf"\caption{{{_escape_latex(self.caption)}}}", rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}"
+        end = r"\bottomrule", r"\end{tabular}", r"\end{table}"
+        return "\n".join([r"\begin{table}", r"\centering", *begin, r"\toprule", head, r"\midrule", *rows, *end])
 
     def to_csv(self) -> str:
-        """Gives the table for programs: nothing is rounded, and bounds have columns of their own."""
-        names, rows = self._flat()
+        """Return CSV for programs: nothing is rounded, and bounds have columns of their own."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+        writer.writerow(self._flat_names)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in self._flat_rows)
         return text.getvalue()
 
     def to_pandas(self) -> Any:
-        """Gives a pandas `DataFrame` with the columns of the CSV file.
+        """Return a pandas `DataFrame` with the columns of the CSV file.
 
         Raises:
             SettingsError: pandas is not installed.
@@ -151,63 +164,161 @@ class Table:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
             raise SettingsError(
-                f"A table can only become a DataFrame where pandas is installed: {error}.",
-                remedy="pip install pandas, or use to_csv().",
+                f"A DataFrame needs pandas: {error}.", remedy="pip install pandas, or use to_csv()."
             ) from None
-        names, rows = self._flat()
-        return pandas.DataFrame(rows, columns=names)
+        return pandas.DataFrame(self._flat_rows, columns=self._flat_names)
 
     def _repr_html_(self) -> str:
-        caption = f"<p>{escape(self.caption)}</p>" if self.caption else ""
-        return caption + self.to_html()
+        return (f"<p>{escape(self.caption)}</p>" if self.caption else "") + self.to_html()
 
-    def _flat(self) -> tuple[list[str], list[list[float | int | str | None]]]:
-        names = [
-            f"{column.name}{end}".replace(" ", "_")
-            for column in self.columns
-            for end in (("", "_low", "_high") if column.bounded else ("",))
-        ]
-        rows: list[list[float | int | str | None]] = []
-        for row in self.rows:
-            cells: list[float | int | str | None] = []
-            for cell, column in zip(row, self.columns, strict=True):
-                if column.bounded:
-                    cells += [cell.value, cell.low, cell.high] if isinstance(cell, Estimate) else [cell, None, None]
-                else:
-                    cells.append(cell.value if isinstance(cell, Estimate) else cell)
-            rows.append(cells)
-        return names, rows
+    @property
+    def _flat_names(self) -> list[str]:
+        ends = ("", "_low", "_high")
+        names = [f"{column.name}{end}" for column in self.columns for end in ends[: 3 if column.bounded else 1]]
+        return [name.replace(" ", "_") for name in names]
+
+    @property
+    def _flat_rows(self) -> list[list[_Plain]]:
+        pairs = (zip(row, self.columns, strict=True) for row in self.rows)
+        return [[value for cell, column in row for value in _flatten(cell, column)] for row in pairs]
+
+
+def _flatten(cell: CellValue, column: Column) -> tuple[_Plain, ...]:
+    values = (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
+    return values if column.bounded else values[:1]
 
 
 def format_cell(cell: CellValue, digits: int = 3) -> str:
-    """Gives a cell as text: a number with its interval, a dash for None."""
-    if cell is None:
-        return "-"
-    if isinstance(cell, Estimate):
+    """Return a cell as text: a number with its interval, a dash for None."""
+    if cell is None or isinstance(cell, Estimate):
         return format_number(cell, f",.{digits}f")
     return f"{cell:,.{digits}f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def format_number(number: Estimate, form: str = ".3f") -> str:
-    """Gives a number with its interval; a question mark says that the interval rests on few questions."""
+def format_number(number: Estimate | None, form: str = ".3f") -> str:
+    """Return a number with its interval; a question mark says that the interval rests on few questions."""
+    if number is None:
+        return "-"
     if number.low is None or number.high is None:
         return f"{number.value:{form}}"
     few = " ?" if number.has_few_questions else ""
     return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}}{few})"
 
 
-def _markdown_line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escape_markdown, cells))} |"
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem; display: block; overflow-x: auto; }
+th, td { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+.state { padding: .6rem .8rem; background: #eef4ee; }
+.state.incomplete { background: #fbe9e7; font-weight: 600; }
+svg, img { max-width: 60rem; width: 100%; height: auto; }
+svg { max-width: 46rem; }
+p { color: #555; margin: .2rem 0; }
+"""
 
 
-def _escape_markdown(cell: str) -> str:
-    # Names of datasets and models are somebody else's text: a bar in one makes no column, and a bracket no link.
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of the second level."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure. HTML holds the SVG element; Markdown shows the file beside the page, if there is one."""
+
+    svg: str
+    """From `figure_svg`, which escapes its text."""
+    about: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link to another page that is written in the same formats."""
+
+    text: str
+    stem: str
+    """The address without its extension."""
+
+
+Block = Heading | str | tuple[str, ...] | Table | Picture | PageLink
+"""A part of a page; a string is a paragraph, a tuple of strings a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page with a title. Empty lists and tables are left out."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    status: str = ""
+    """What a reader must know first; it comes before the title."""
+    complete: bool = True
+    """Whether no number is missing; HTML highlights the status otherwise."""
+
+    def to_markdown(self) -> str:
+        """Return the page as Markdown."""
+        parts = [_escape_markdown(self.status)] if self.status else []
+        parts.append(f"# {_escape_markdown(self.title)}")
+        return "\n\n".join([*parts, *(part for block in self.blocks for part in _markdown(block))]) + "\n"
+
+    def to_html(self) -> str:
+        """Return the page as one HTML file without scripts, fonts or addresses of other servers."""
+        head = (
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(self.title)}</title>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<style>{_STYLE}</style></head><body>",
+        )
+        return "\n".join([*head, self._repr_html_(), "</body></html>\n"])
+
+    def _repr_html_(self) -> str:
+        state = "state" if self.complete else "state incomplete"
+        parts = [f'<p class="{state}">{escape(self.status)}</p>'] if self.status else []
+        return "\n".join([*parts, f"<h1>{escape(self.title)}</h1>", *filter(None, map(_html, self.blocks))])
+
+
+def _markdown(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(text):
+            yield f"## {_escape_markdown(text)}"
+        case str():
+            yield _escape_markdown(block)
+        case tuple() if block:
+            yield "\n".join(f"- {_escape_markdown(item)}" for item in block)
+        case Table(rows=rows, caption=caption) if rows:
+            yield from (_escape_markdown(caption), block.to_markdown()) if caption else (block.to_markdown(),)
+        case Picture(about=about, file=file) if file:
+            yield f"![{_escape_markdown(about)}]({file})"
+        case PageLink(text, stem):
+            yield f"[{_escape_markdown(text)}]({stem}.md)"
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Heading(text):
+            return f"<h2>{escape(text)}</h2>"
+        case str():
+            return f"<p>{escape(block)}</p>"
+        case tuple():
+            return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in block)}</ul>" if block else ""
+        case Table(rows=rows):
+            return block._repr_html_() if rows else ""
+        case Picture(svg):
+            return svg
+        case PageLink(text, stem):
+            return f'<p><a href="{escape(stem)}.html">{escape(text)}</a></p>'
+
+
+def _escape_markdown(text: str) -> str:
+    return re.sub(r"([\\`*\[\]])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
+
+
+def _escape_cell(cell: str) -> str:
     return re.sub(r"([\\|\[])", r"\\\1", " ".join(cell.split())).replace("<", "&lt;")
 
 
-def _latex_line(cells: Sequence[str]) -> str:
-    return " & ".join(map(_escape_latex, cells)) + r" \\"
-
-
 def _escape_latex(text: str) -> str:
-    return re.sub(r"[\\~^&%$#_{}]", lambda match: _LATEX[match[0]], " ".join(text.split()))
+    return re.sub(r"[\\~^&%$#_{}]", lambda match: _LATEX.get(match[0], f"\\{match[0]}"), " ".join(text.split()))

@@ -1,20 +1,28 @@
-"""Finding passages: the protocol of a retriever, the embedded BM25 engine, and readers for documents.
+"""Find passages: the protocol of a retriever, the embedded BM25 engine, and readers for documents.
 
 `index_paths` turns files into an index, `Bm25Index` searches one, `IndexWriter` changes one passage by passage, and
-`docs_index` gives a ready index for documents. `RETRIEVERS` holds all retrievers that can be chosen by name;
+`docs_index` opens an up-to-date index of documents. `RETRIEVERS` holds all retrievers that can be chosen by name;
 `open_retriever` opens one over a `PassageSource`. `InjectedRetriever` makes any retriever imperfect on purpose.
 """
 
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.files import Skipped
-from beliefrag.retrieval.indexing import EmptyCorpus, IndexProgress, IndexReport, OnProgress, index_paths, upgrade_index
+from beliefrag.retrieval.indexing import (
+    EmptyCorpus,
+    IndexProgress,
+    IndexReport,
+    OnProgress,
+    Skipped,
+    docs_index,
+    docs_index_path,
+    index_paths,
+    upgrade_index,
+)
 from beliefrag.retrieval.injection import InjectedRetriever
-from beliefrag.retrieval.ledger import IndexIncomplete, IndexUnusable
-from beliefrag.retrieval.passage_source import PassageSource, docs_index, docs_index_path
 from beliefrag.retrieval.protocol import (
     IGNORE_SCORES,
     RETRIEVERS,
+    PassageSource,
     Retriever,
     check_retriever,
     close_retriever,
@@ -22,8 +30,8 @@ from beliefrag.retrieval.protocol import (
     known_identity,
     open_retriever,
 )
-from beliefrag.retrieval.session import IndexBusy
-from beliefrag.retrieval.writer import IndexWriter, PassageChange
+from beliefrag.retrieval.store import IndexIncomplete, IndexUnusable
+from beliefrag.retrieval.writer import IndexBusy, IndexWriter, PassageChange
 
 __all__ = [
     "IGNORE_SCORES",

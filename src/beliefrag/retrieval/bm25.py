@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
+import random
 import re
+import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import tantivy
 
-from beliefrag.errors import CorpusError, RetrievalError
+from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
+from beliefrag.retrieval import store
+from beliefrag.retrieval.documents import printable_path, split_sentences
 from beliefrag.retrieval.engine_errors import explain_engine_errors
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.retrieval.ledger import REBUILD, IndexUnusable, read_snapshot
-from beliefrag.retrieval.passage_store import (
-    ANALYSER,
-    CONTENT,
-    ID,
-    KEY,
-    LINKS,
-    ORDER,
-    SOURCE,
-    PassageRow,
-    check_passage,
-    index_schema,
-    open_searcher,
-    to_document,
-    to_links,
-    to_passage,
-)
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
-from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
-from beliefrag.retrieval.text import printable_path
+from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["MOST_WORDS", "Bm25Index", "Bm25Options", "passage_terms", "query_terms", "query_words"]
 
-_Scored = tuple[float, tantivy.DocAddress]
+MOST_WORDS = 1024
+"""How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
+SAMPLE_PASSAGES = 100
+"""How many passages the score scale of a corpus is measured with."""
 
 _ATTEMPTS = 20
 _PAGE = 1000
 _ADDRESSES = 20_000
-"""Places of passages that are asked for at once. Tantivy goes through all that lie before them, too."""
+"""How many places of passages are asked for at once. Tantivy goes through all that lie before them, too."""
 _SMALL_HEAP = 50_000_000
 _DOCUMENT_PASSAGES = 400
 """Passages of a file that are read as one document: about forty thousand words."""
 _DOCUMENT_SEARCHED = 5_000
-MOST_WORDS = 1024
-"""How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
+_QUESTION_WORDS = 10
+_SENTENCE_WORDS = 5
+"""Words that a sentence must have to be made a question of."""
+_QUESTION_HITS = 5
 
 _SPLIT_WORDS = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
 _ENGLISH = (
@@ -66,12 +56,43 @@ _ENGLISH = (
     .build()
 )
 
+_Scored = tuple[float, tantivy.DocAddress]
+
+
+@runtime_checkable
+class MeasuresScores(Protocol):
+    """A retriever whose scores depend on corpus and query, so that real questions show where they lie."""
+
+    def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
+        """Measure where the first scores of searches with these questions lie."""
+        ...
+
+
+def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: Iterable[str]) -> ScoreScale:
+    """Measure where the first scores of searches with these questions lie, which depends on the corpus."""
+    scores = [hit.score for question in questions for hit in search(question, _QUESTION_HITS)]
+    if len(scores) < 2:
+        return ScoreScale(location=1.0, scale=1.0)
+    return ScoreScale(statistics.fmean(scores), max(statistics.pstdev(scores), 0.1))
+
+
+def make_question(passage: Passage) -> str:
+    """Return ten words of one sentence of the passage, in order: a stand-in for a user's question.
+
+    Their scores lie where those of real searches lie (docs/results/score_scale.md). The passage seeds the choice.
+    """
+    draw = random.Random(passage.id)  # noqa: S311
+    sentences = [sentence.split() for sentence in split_sentences(passage.text)]
+    words = draw.choice([each for each in sentences if len(each) >= _SENTENCE_WORDS] or [passage.text.split()])
+    kept = sorted(draw.sample(range(len(words)), min(_QUESTION_WORDS, len(words))))
+    return " ".join(words[place] for place in kept)
+
 
 class Bm25Index:
     """Passages that can be searched by BM25 (k1 1.2, b 0.75) over their English-stemmed title and text.
 
-    An opened index is a view of the moment: commits made later do not change it, so the searches of a run agree with
-    each other. Open it again to see them. All methods may be called from several threads at once.
+    An opened index is a snapshot: later commits do not change it, so the searches of a run agree with each other.
+    All methods may be called from several threads at once.
     """
 
     identity = f"bm25 k1=1.2 b=0.75 {ANALYSER}"
@@ -84,26 +105,27 @@ class Bm25Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Bm25Index:
-        """Opens an index that `index_paths` or `IndexWriter` has made; reading needs no right to write.
+        """Open an index on disk, which needs no right to write.
 
         Raises:
             CorpusError: There is no index there, it is of another version, or it is damaged.
         """
         index = Path(path)
         for attempt in range(_ATTEMPTS):
-            before = read_snapshot(index)
+            before = store.read_snapshot(index)
             try:
                 with explain_engine_errors(
-                    IndexUnusable, f"The index {printable_path(index)} cannot be opened", remedy=REBUILD
+                    store.IndexUnusable, f"The index {printable_path(index)} cannot be opened", remedy=store.REBUILD
                 ):
-                    searcher, schema = open_searcher(before.store)
+                    searcher, schema = store.open_searcher(index)
             except CorpusError:
-                if read_snapshot(index) == before:
+                if store.read_snapshot(index) == before:
                     raise
             else:
-                # Equal before and after: no commit came in between, so the view and the ledger speak of the same.
-                if read_snapshot(index) == before:
-                    return cls(searcher, schema, _check_count(index, searcher, before.state))
+                # Equal before and after: no commit came in between, so the view and the manifest agree.
+                if store.read_snapshot(index) == before:
+                    store.check_count(index, searcher, before.state)
+                    return cls(searcher, schema, before.state)
             time.sleep(0.02 * attempt)
         raise CorpusError(
             f"The index {printable_path(index)} changed faster than it could be opened.",
@@ -112,24 +134,18 @@ class Bm25Index:
 
     @classmethod
     def in_memory(cls, passages: Iterable[Passage]) -> Bm25Index:
-        """Builds an index that lives and dies with this object: for small corpora and tests.
-
-        Of two passages with one id the later counts.
-
-        Raises:
-            CorpusError: A passage cannot be indexed.
-        """
-        index = tantivy.Index(index_schema())
+        """Build an index in memory; of two passages with the same id the later one counts."""
+        index = tantivy.Index(store.index_schema())
         writer = index.writer(_SMALL_HEAP, 1)
-        unique = {passage.id: check_passage(passage) for passage in passages}
+        unique = {passage.id: store.check_passage(passage) for passage in passages}
         total = 0
         for passage in unique.values():
             with explain_engine_errors(
                 CorpusError, f"Passage {passage.id!r} cannot be indexed", remedy="Correct its text."
             ):
-                digest = passage_digest(passage)
+                digest = store.passage_digest(passage)
                 total += digest
-                writer.add_document(to_document(passage, [passage.source], digest))
+                writer.add_document(store.to_document(passage, [passage.source], digest))
         writer.commit()
         index.reload()
         return cls(index.searcher(), index.schema, CorpusState.from_sum(len(unique), total))
@@ -147,15 +163,15 @@ class Bm25Index:
 
     @cached_property
     def score_scale(self) -> ScoreScale:
-        """Where the scores of this corpus lie, measured on the corpus itself."""
+        """The range of scores in this corpus, measured on the corpus itself."""
         return self.measure_score_scale(make_question(passage) for passage in self.first(SAMPLE_PASSAGES))
 
     def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
-        """Measures where the first scores of searches with these questions lie."""
+        """Measure where the first scores of searches with these questions lie."""
         return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Returns the k best passages for the words of the query, best first; equal scores by passage id.
+        """Return the k best passages for the words of the query, best first; equal scores by passage id.
 
         The query is only words to search for, never syntax. A query without words finds nothing.
 
@@ -163,7 +179,7 @@ class Bm25Index:
             RetrievalError: k is negative, or the index is damaged.
         """
         check_depth(k)
-        with explain_engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
+        with _explained("The search failed"):
             words = _words_query(self._schema, query)
             if words is None or k == 0 or not len(self):
                 return []
@@ -173,16 +189,10 @@ class Bm25Index:
         return hits
 
     def get(self, ids: Iterable[str]) -> list[Passage]:
-        """Returns the passages with these ids, in the order given.
-
-        Raises:
-            RetrievalError: One of them is not in the index.
-        """
+        """Return the passages with these ids, in the order given; an unknown one is a `RetrievalError`."""
         found = []
         for passage_id in ids:
-            with explain_engine_errors(
-                RetrievalError, "A passage could not be fetched", remedy="Build the index again."
-            ):
+            with _explained("A passage could not be fetched"):
                 term = tantivy.Query.term_query(self._schema, ID, passage_id)
                 hits = self._searcher.search(term, 1, count=False).hits
                 if not hits:
@@ -193,22 +203,16 @@ class Bm25Index:
         return found
 
     def read_document(self, passage_id: str) -> tuple[list[Passage], bool]:
-        """Returns the passages of the file that a passage came from, in the order in which they were read.
+        """Return the passages of the file that a passage came from, in their order, and whether they are all.
 
         Of a file with very many passages, such as a table of texts, only those with the same title are returned.
-
-        Returns:
-            The passages, and whether they are all that the index holds of the file.
-
-        Raises:
-            RetrievalError: The index holds no such passage.
         """
         (passage,) = self.get([passage_id])
-        with explain_engine_errors(RetrievalError, "A document could not be read", remedy="Build the index again."):
-            same_source = tantivy.Query.term_query(self._schema, SOURCE, passage.source)
+        with _explained("A document could not be read"):
+            same_source = tantivy.Query.term_query(self._schema, store.SOURCE, passage.source)
             found = self._searcher.search(same_source, _DOCUMENT_SEARCHED, count=False).hits
             addresses = sorted((address for _, address in found), key=lambda each: (each.segment_ord, each.doc))
-            # What a later update added lies behind the rest; where the places of passages are known, they tell.
+            # What a later update added lies behind the rest, so the places decide where they are known.
             passages = sorted((self._passage(address) for address in addresses), key=_first_number)
         if len(passages) <= _DOCUMENT_PASSAGES:
             return passages, True
@@ -218,77 +222,64 @@ class Bm25Index:
         return same_title, False
 
     def first(self, count: int) -> list[Passage]:
-        """Returns the first passages by id: a sample that does not depend on how the index was built."""
+        """Return the first passages by id: a sample that does not depend on how the index was built."""
         count = min(count, len(self))
         if count <= 0:
             return []
-        with explain_engine_errors(RetrievalError, "Passages could not be fetched", remedy="Build the index again."):
+        with _explained("Passages could not be fetched"):
             everything, rising = tantivy.Query.all_query(), tantivy.Order.Asc
-            found = self._searcher.search(everything, count, count=False, order_by_field=ORDER, order=rising).hits
+            found = self._searcher.search(everything, count, count=False, order_by_field=store.ORDER, order=rising).hits
             # Ids that begin alike share the last place; all of them are looked at, not those that happen to lie first.
             reach = tantivy.Query.range_query(
-                self._schema, ORDER, tantivy.FieldType.Integer, upper_bound=int(found[-1][0])
+                self._schema, store.ORDER, tantivy.FieldType.Integer, upper_bound=int(found[-1][0])
             )
             near = self._searcher.search(reach, len(self), count=False).hits
             return sorted((self._passage(address) for _, address in near), key=lambda passage: passage.id)[:count]
 
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
-        """Returns the keys and scores of the k best passages without fetching their texts.
-
-        Raises:
-            RetrievalError: The index is damaged, or it was made before passages had keys.
-        """
-        with explain_engine_errors(RetrievalError, "The search failed", remedy="Build the index again."):
+        """Return the keys and scores of the k best passages without fetching their texts."""
+        with _explained("The search failed"):
             words = _words_query(self._schema, query)
             hits = self._searcher.search(words, k, count=False).hits if words is not None and len(self) else []
-            keys = self._searcher.fast_field_values(KEY, [address for _, address in hits]) if hits else []
+            keys = self._searcher.fast_field_values(store.KEY, [address for _, address in hits]) if hits else []
             return [int(key or 0) for key in keys], [score for score, _ in hits]
 
     def read_rows(self) -> Iterator[list[PassageRow]]:
-        """Gives key, id, title, text, source and links of all passages, some thousand at a time.
-
-        Raises:
-            CorpusError: The index is damaged.
-        """
+        """Yield all passages as the graph of names reads them, some thousand at a time."""
         for addresses in self._read_addresses():
-            with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
-                keys = self._searcher.fast_field_values(KEY, addresses)
+            with _explained("Passages could not be read", CorpusError):
+                keys = self._searcher.fast_field_values(store.KEY, addresses)
                 rows = []
                 for key, address in zip(keys, addresses, strict=True):
                     document = self._searcher.doc(address)
                     first = document.get_first
                     title, text = document.get_all(CONTENT)
-                    held = first(LINKS)
-                    source = first(SOURCE) or ""
-                    identifier = str(first(ID))
-                    links = to_links(held) if held else ""
-                    rows.append(PassageRow(int(key or 0), identifier, title, text, source, links))
+                    links = bytes(first(store.LINKS) or b"").decode()
+                    rows.append(
+                        PassageRow(int(key or 0), str(first(ID)), title, text, first(store.SOURCE) or "", links)
+                    )
             yield rows
 
     def read_passages(self) -> Iterator[list[tuple[Passage, tuple[str, ...]]]]:
-        """Yield all passages with their sources, some thousand at a time.
-
-        Raises:
-            CorpusError: The index is damaged.
-        """
+        """Yield all passages with their sources, some thousand at a time."""
         for addresses in self._read_addresses():
-            with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
-                page = [to_passage(self._searcher.doc(address)) for address in addresses]
-            yield page
+            with _explained("Passages could not be read", CorpusError):
+                passages = [store.to_passage(self._searcher.doc(address)) for address in addresses]
+            yield passages
 
     def _read_addresses(self) -> Iterator[list[tantivy.DocAddress]]:
-        """Gives where all passages lie, a page at a time."""
+        """Yield the addresses of all passages, a page at a time."""
         for start in range(0, len(self), _ADDRESSES):
-            with explain_engine_errors(CorpusError, "Passages could not be read", remedy="Build the index again."):
+            with _explained("Passages could not be read", CorpusError):
                 found = self._searcher.search(tantivy.Query.all_query(), _ADDRESSES, count=False, offset=start).hits
             for low in range(0, len(found), _PAGE):
                 yield [address for _, address in found[low : low + _PAGE]]
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
-        return to_passage(self._searcher.doc(address))[0]
+        return store.to_passage(self._searcher.doc(address))[0]
 
     def _best(self, words: tantivy.Query, k: int) -> list[_Scored]:
-        """Gives the k best. Of equal scores at the cut, the id decides, not where a passage happens to lie."""
+        """Return the k best. Of equal scores at the cut, the id decides, not the order in the index."""
         most = len(self)
         limit = min(k, most - 1) + 1
         hits: list[_Scored] = self._searcher.search(words, limit, count=False).hits
@@ -303,26 +294,20 @@ class Bm25Index:
         return above + self._first_by_id(tied, k - len(above))
 
     def _first_by_id(self, tied: list[_Scored], count: int) -> list[_Scored]:
-        orders = self._searcher.fast_field_values(ORDER, [address for _, address in tied])
+        orders = self._searcher.fast_field_values(store.ORDER, [address for _, address in tied])
         last = sorted(order for order in orders if order is not None)[count - 1]
         near = [hit for hit, order in zip(tied, orders, strict=True) if order is not None and order <= last]
         return sorted(near, key=lambda hit: self._passage(hit[1]).id)[:count]
 
 
 def _first_number(passage: Passage) -> int:
-    """Gives the page, row or line at which a passage begins; 0 where it is not known."""
+    """Return the page, row or line at which a passage begins; 0 where it is not known."""
     found = re.search(r"\d{1,15}", passage.place)
     return int(found[0]) if found else 0
 
 
-def _check_count(index: Path, searcher: tantivy.Searcher, state: CorpusState) -> CorpusState:
-    if searcher.num_docs != state.passages:
-        raise IndexUnusable(
-            f"The index {printable_path(index)} is damaged: {searcher.num_docs} passages, but its ledger says "
-            f"{state.passages}.",
-            remedy=REBUILD,
-        )
-    return state
+def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> AbstractContextManager[None]:
+    return explain_engine_errors(kind, message, remedy="Build the index again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,30 +325,30 @@ def _open_bm25(options: Bm25Options, source: PassageSource) -> Bm25Index:
 
 
 def passage_terms(text: str) -> list[str]:
-    """Gives the terms of a passage, analysed as the embedded engine does, for an engine that cannot do it itself."""
+    """Return the terms of a passage as the embedded engine analyses it, for engines that cannot."""
     return _ENGLISH.analyze(text)
 
 
 def query_words(text: str) -> list[str]:
-    """Gives the words of a query, each spelling once, for an engine that analyses them itself."""
+    """Return the words of a query, each spelling once, for an engine that analyses them itself."""
     # Half of a surrogate pair cannot cross into tantivy; as a question mark it is no word and does no harm.
     words = dict.fromkeys(_SPLIT_WORDS.analyze(text.encode("utf-8", "replace").decode()))
     return list(islice(words, MOST_WORDS))
 
 
 def query_terms(text: str) -> list[str]:
-    """Gives the terms that a query searches for, analysed exactly as passages are.
+    """Return the terms that a query searches for, analysed exactly as passages are.
 
-    A word that stands in the query twice in the same spelling counts once, as in tantivy's parser.
+    A repeated word counts once, as in tantivy's parser.
     """
     return _ENGLISH.analyze(" ".join(query_words(text)))
 
 
 def _words_query(schema: tantivy.Schema, text: str) -> tantivy.Query | None:
-    """Gives the search for the words of a text, or None when it has no word at all.
+    """Return the search for the words of a text, or None when it has no word.
 
-    A query is data. Questions and model replies hold colons, quotes, brackets and words like AND, which tantivy's query
-    parser would obey. Here the text is only cut into words, and every word is one optional term.
+    A query is data: colons, quotes, brackets and words like AND in questions and model replies never reach tantivy's
+    query parser. Every word is one optional term.
     """
     terms = query_terms(text)
     if not terms:

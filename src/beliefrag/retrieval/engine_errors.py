@@ -12,7 +12,7 @@ from pathlib import Path
 
 from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
 from beliefrag.paths import cache_dir
-from beliefrag.retrieval.text import printable_path
+from beliefrag.retrieval.documents import printable_path
 
 __all__ = ["explain_engine_errors", "explain_write_errors", "is_disk_refusal", "is_permission_denied"]
 

@@ -1,59 +1,75 @@
-"""Makes an index from files, and keeps it up to date with them."""
+"""Make an index from files, and keep it up to date with them."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval.document import CorpusFile, Unreadable
-from beliefrag.retrieval.file_reading import FileReading, OpenReading, Reading, file_stamp
-from beliefrag.retrieval.files import FoundFiles, Skipped, find_files
-from beliefrag.retrieval.ledger import IndexedFile, read_snapshot
-from beliefrag.retrieval.readers import FORMATS
-from beliefrag.retrieval.text import printable_path
-from beliefrag.retrieval.writer import IndexWriter, PassageChange, PassageWriter
+from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.documents import (
+    FORMATS,
+    CorpusFile,
+    Unreadable,
+    cut_document,
+    format_of,
+    printable_path,
+    reader_for,
+)
+from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable, read_snapshot
+from beliefrag.retrieval.writer import IndexBusy, IndexWriter, PassageChange
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel
-    from beliefrag.retrieval.ray_reading import RayReaders
+    from beliefrag.retrieval.dense.embedding_model import DenseOptions
+    from beliefrag.retrieval.linked.build import MapBlocks
 
-__all__ = [
-    "EmptyCorpus",
-    "IndexProgress",
-    "IndexReport",
-    "OnProgress",
-    "Paths",
-    "index_paths",
-    "list_paths",
-    "upgrade_index",
-]
 
 _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0
 _PASSAGES_PER_REPORT = 1000
 _SETTLED_NS = 2_000_000_000
+_MOST_COMPLAINTS = 20
+_LARGEST_REMOTE_BYTES = 32_000_000
+"""Larger files are read by the process that writes, because their passages come back from a worker all at once."""
+_WAIT_SECONDS = 120.0
+
+_T = TypeVar("_T")
+_Stamp = tuple[int, int, int]
+
+Paths = str | Path | Iterable[str | Path]
+"""One file or folder, or several."""
+
+
+class EmptyCorpus(CorpusError):
+    """Nothing in the given paths could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file, or a part of one, that was left out: its printable path, and the reason."""
+
+    path: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far indexing has come."""
+    """How far indexing has come: passages added in this run, the current file, and passages that have a vector."""
 
     files_done: int
     files_total: int
     passages: int
-    """Passages added so far in this run."""
     path: str
-    """The file in hand, printable."""
     vectors: int = 0
-    """Passages whose vectors there are; 0 until all files are read."""
 
 
 OnProgress = Callable[[IndexProgress], None]
@@ -78,17 +94,147 @@ class IndexReport:
     """The embedding model whose vectors the folder of the index holds; empty where none were asked for."""
 
 
-Paths = str | Path | Iterable[str | Path]
-"""One file or folder, or several."""
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """The files below the given paths."""
+
+    roots: tuple[str, ...]
+    files: dict[str, CorpusFile] = field(default_factory=dict)
+    """Files of a format that is read, by path."""
+    skipped: list[Skipped] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
+    """Folders that could not be listed."""
+
+    def has_lost(self, path: str) -> bool:
+        """Return whether a file known from before lay below the given paths and is missing now."""
+        return (
+            path not in self.files
+            and any(_is_below(path, root) for root in self.roots)
+            and not any(_is_below(path, folder) for folder in self.unlisted)
+        )
 
 
 def list_paths(paths: Paths) -> list[Path]:
-    """Gives the paths as a list, also where a single one was given."""
+    """Return the paths as a list, also where a single one was given."""
     return [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
 
 
-class EmptyCorpus(CorpusError):
-    """Nothing in the given paths could be read."""
+def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> FoundFiles:
+    """Find all files to read below some paths, in the same order every time.
+
+    Hidden files and folders are passed over unless they are given, and so are indexes. A link to a file is read; a link
+    to a folder is not followed, so that no loop and no foreign folder is walked into. Anything that is not a regular
+    file (a pipe, a device) is skipped: opening it could wait for ever.
+    """
+    roots = [os.path.realpath(path) for path in paths]
+    for root in roots:
+        if not os.path.exists(root):  # noqa: PTH110 - names of any bytes stay strings here
+            raise CorpusError(f"{printable_path(root)} does not exist.", remedy="Check the path of the documents.")
+    found = FoundFiles(tuple(sorted(set(roots))))
+    for root in found.roots:
+        if os.path.isdir(root):  # noqa: PTH112
+            for path in _walk_folder(root, os.path.realpath(leave_out) if leave_out else "", found):
+                _add_file(found, path, os.path.relpath(path, root))
+        else:
+            _add_file(found, root, os.path.basename(root))  # noqa: PTH119
+    return found
+
+
+def _walk_folder(root: str, own: str, found: FoundFiles) -> Iterator[str]:
+    def skip_folder(problem: OSError) -> None:
+        found.unlisted.append(problem.filename)
+        found.skipped.append(Skipped(printable_path(problem.filename), f"cannot be listed: {problem.strerror}"))
+
+    for here, folders, names in os.walk(root, onerror=skip_folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if here == own or MANIFEST in names:
+            folders.clear()
+            continue
+        for folder in (os.path.join(here, name) for name in folders):  # noqa: PTH118
+            if os.path.islink(folder):  # noqa: PTH114
+                reason = "is a link to a folder; give the folder itself"
+                found.skipped.append(Skipped(printable_path(folder), reason))
+        yield from (os.path.join(here, name) for name in sorted(names) if not name.startswith("."))  # noqa: PTH118
+
+
+def _add_file(found: FoundFiles, path: str, name: str) -> None:
+    if path in found.files:
+        return
+    reason = ""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            reason = "is not a regular file"
+    except OSError as problem:
+        reason = f"cannot be read: {problem.strerror}"
+    if not reason and format_of(path) is None:
+        ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
+        reason = f"has a format that is not read ({ending or 'no ending'})"
+    if reason:
+        found.skipped.append(Skipped(printable_path(path), reason))
+        return
+    found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+class FileReading:
+    """Reads a file and cuts it into passages as it is iterated over.
+
+    The iteration raises `Unreadable` when nothing (more) can be read from the file.
+    """
+
+    def __init__(self, file: CorpusFile) -> None:
+        self._file = file
+        self._complaints: list[str] = []
+        self._further = 0
+        self._loaded: tuple[list[Passage], str] | None = None
+        self.passages = 0
+        """How many there were so far."""
+
+    def load(self) -> None:
+        """Read the whole file into memory, so that a worker can send it back."""
+        passages: list[Passage] = []
+        reason = ""
+        try:
+            passages.extend(self)
+        except Unreadable as problem:
+            reason = problem.message
+        self._loaded = passages, reason
+        self.passages = 0
+
+    def __iter__(self) -> Iterator[Passage]:
+        passages, reason = self._loaded or (self._read(), "")
+        for passage in passages:
+            self.passages += 1
+            yield passage
+        if not self.passages and not self._complaints:
+            reason = reason or "holds no text"
+        if reason:
+            raise Unreadable(reason)
+
+    def complaints(self) -> list[str]:
+        """Return what was left out: the first few cases, and how many more there were."""
+        more = [f"{self._further} more problems like these"] if self._further else []
+        return self._complaints + more
+
+    def _read(self) -> Iterator[Passage]:
+        try:
+            for document in reader_for(self._file.path.name)(self._file, self._complain):
+                yield from cut_document(document)
+        except Unreadable:
+            raise
+        except Exception as problem:
+            # A parser may fail in any way on a broken file. The file is then skipped, by name, and the run goes on.
+            reason = " ".join(str(problem).split())[:200]
+            raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
+
+    def _complain(self, what: str) -> None:
+        if len(self._complaints) < _MOST_COMPLAINTS:
+            self._complaints.append(what)
+        else:
+            self._further += 1
 
 
 def index_paths(
@@ -100,121 +246,119 @@ def index_paths(
     vectors: DenseOptions | None = None,
     on: str | None = None,
 ) -> IndexReport:
-    """Indexes all documents below some paths, and can be run again at any time to take in what changed.
+    """Index all documents below some paths; run it again at any time to take in what changed.
 
-    A file whose content is the same is not read again; the passages of a changed file are exchanged; those of a file
-    that lay below one of the paths and is gone are removed. Work is committed as it goes: a run that was killed is
-    completed by the next one, with the same result as one that was not.
+    A file whose content is the same is not read again; the passages of a changed file are replaced; those of a file
+    that lay below one of the paths and is gone are removed. Work is committed as it goes: the next run completes one
+    that was killed, with the same result.
 
     Args:
-        paths: Files and folders. `readers.FORMATS` says which formats are read.
-        out: The index directory, made if it is not there.
+        paths: Files and folders. `documents.FORMATS` lists the formats that are read.
+        out: The folder of the index, made if it does not exist.
         progress: Called as the work goes on.
-        names: Whether to make the graph of names too, which linked retrieval needs. It takes about as long as the
-            index itself.
-        vectors: Make the vectors too, with this embedding model, which dense and hybrid retrieval need. It takes a
-            tenth of a second for each passage and processor.
-        on: `ray` or `ray:ADDRESS`, to read, cut, name and embed on the workers of a Ray cluster. This process alone
+        names: Whether to make the graph of names too, which linked retrieval needs.
+        vectors: Make vectors for dense and hybrid retrieval too, with this embedding model.
+        on: `ray` or `ray:ADDRESS`, to read files and find names on the workers of a Ray cluster. This process alone
             writes the index, which is the same as without them.
 
     Raises:
-        EmptyCorpus: Nothing can be read; an index that was there before stays as it was.
+        EmptyCorpus: Nothing can be read; an index that existed before stays as it was.
         CorpusError: A path does not exist, or the index cannot be written.
-        RetrievalError: The weights of the embedding model are not on this machine, or not on a worker.
+        RetrievalError: The weights of the embedding model are not on this machine.
     """
-    target = Path(out)
-    given = list_paths(paths)
+    began = time.monotonic()
+    target, given = Path(out), list_paths(paths)
     found = find_files(given, leave_out=target)
     made_here = not target.exists()
     if vectors is not None:
         vectors.check()
-
     try:
         with ExitStack() as closing:
             writer = closing.enter_context(IndexWriter(target))
-            workers = closing.enter_context(_open_workers(on))
-            model = None if vectors is None else _open_model(vectors, workers)
+            map_items: MapBlocks = map
+            if on is not None:
+                from beliefrag.ray_cluster import open_ray_map  # noqa: PLC0415
 
-            def finish(work: _IndexRefresh) -> None:
-                writer.compact()
-                if names:
-                    writer.upgrade(workers.map if workers else map)
-                if model:
-                    writer.write_vectors(model, work.report_vectors)
+                map_items = closing.enter_context(open_ray_map(on))
+            work = _Refresh(writer, found, progress or (lambda _: None))
+            work.run(map_items if on else None)
+            if not len(writer):
+                raise _empty_corpus_error(given, work.skipped)
+            writer.compact()
+            if names:
+                writer.write_graph(map_items)
+            model = ""
+            if vectors is not None:
+                # Vectors need arrays and a runtime, which other indexes do not wait for.
+                from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
 
-            report = _refresh_index(writer, found, given, progress, finish, workers=workers)
-            return replace(report, vectors=model.name if model else "")
+                loaded = load_model(vectors)
+                writer.write_vectors(loaded, work.report_vectors)
+                model = loaded.name
+            return IndexReport(
+                files_read=work.read,
+                files_unchanged=work.unchanged,
+                files_removed=work.removed,
+                skipped=tuple(work.skipped),
+                passages_added=work.passages_added,
+                passages_removed=work.passages_removed,
+                passages_total=len(writer),
+                seconds=time.monotonic() - began,
+                fingerprint=writer.fingerprint,
+                vectors=model,
+            )
     except EmptyCorpus:
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
         raise
 
 
-def _refresh_index(
-    writer: PassageWriter,
-    found: FoundFiles,
-    given: list[Path],
-    progress: OnProgress | None,
-    finish: Callable[[_IndexRefresh], None],
-    *,
-    workers: RayReaders | None,
-) -> IndexReport:
-    began = time.monotonic()
-    work = _IndexRefresh(writer, found, progress or _ignore_progress, workers)
-    work.run()
-    if not len(writer):
-        raise _empty_corpus_error(given, work.skipped)
-    writer.commit()
-    finish(work)
-    return IndexReport(
-        files_read=work.read,
-        files_unchanged=work.unchanged,
-        files_removed=work.removed,
-        skipped=tuple(work.skipped),
-        passages_added=work.passages_added,
-        passages_removed=work.passages_removed,
-        passages_total=len(writer),
-        seconds=time.monotonic() - began,
-        fingerprint=writer.fingerprint,
-    )
-
-
-@contextmanager
-def _open_workers(on: str | None) -> Iterator[RayReaders | None]:
-    if on is None:
-        yield None
-        return
-    # Only those who index on a cluster need it.
-    from beliefrag.retrieval.ray_reading import open_ray_readers  # noqa: PLC0415
-
-    with open_ray_readers(on) as workers:
-        yield workers
-
-
-def _open_model(options: DenseOptions, workers: RayReaders | None) -> EmbeddingModel:
-    # Vectors need arrays and a runtime, which other indexes do not wait for.
-    if workers is None:
-        from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
-
-        return load_model(options)
-    from beliefrag.retrieval.ray_embedding import open_ray_model  # noqa: PLC0415
-
-    return open_ray_model(workers.cluster, workers.pool, options)
-
-
 def upgrade_index(path: str | Path) -> bool:
-    """Brings an index of an older version up to what this one makes, without the documents; says whether it changed.
-
-    Raises:
-        CorpusError: There is no index there, or it cannot be written.
-    """
+    """Add the graph of names to an index, without its documents; return whether it was missing."""
     read_snapshot(Path(path))
     with IndexWriter(path) as writer:
-        return writer.upgrade()
+        return writer.write_graph()
 
 
-def _ignore_progress(progress: IndexProgress) -> None:
-    pass
+def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:
+    """Return the folder in the cache that belongs to these documents, in whatever order and spelling they are named."""
+    resolved = sorted({os.path.realpath(path) for path in paths})
+    key = hashlib.sha256(b"\0".join(os.fsencode(path) for path in resolved)).hexdigest()[:32]
+    return Path(cache) / "indexes" / key
+
+
+def docs_index(
+    paths: Iterable[str | Path], cache: str | Path, *, progress: OnProgress | None = None, on: str | None = None
+) -> tuple[Bm25Index, IndexReport]:
+    """Open an up-to-date index of some documents, building it the first time and reading only changes later.
+
+    When another process is refreshing the same documents, this one waits for it. An index in the cache that is damaged
+    or of an older version is built again.
+    """
+    documents = list(paths)
+    place = docs_index_path(documents, cache)
+
+    def refresh() -> tuple[Bm25Index, IndexReport]:
+        report = index_paths(documents, place, progress=progress, names=False, on=on)
+        return Bm25Index.open(place), report
+
+    try:
+        return wait_while_busy(refresh)
+    except IndexUnusable:
+        shutil.rmtree(place, ignore_errors=True)
+        return wait_while_busy(refresh)
+
+
+def wait_while_busy(work: Callable[[], _T]) -> _T:
+    """Return the result of some work, tried again for two minutes while another writer is at the index."""
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            return work()
+        except IndexBusy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def _empty_corpus_error(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
@@ -228,43 +372,37 @@ def _empty_corpus_error(given: list[Path], skipped: list[Skipped]) -> EmptyCorpu
     )
 
 
-class _IndexRefresh:
-    """The work of one run, and the count of it.
+class _ChangedFile(NamedTuple):
+    path: str
+    file: CorpusFile
+    stamp: _Stamp
+    sha256: str
 
-    Args:
-        writer: The index to bring up to date.
-        found: The files as they are now.
-        on_progress: Called as the work goes on.
-        workers: Read the files, where it is not this process.
-    """
 
-    def __init__(
-        self, writer: PassageWriter, found: FoundFiles, on_progress: OnProgress, workers: RayReaders | None
-    ) -> None:
+class _Refresh:
+    """The work of one run, and the count of it."""
+
+    def __init__(self, writer: IndexWriter, found: FoundFiles, on_progress: OnProgress) -> None:
         self._writer = writer
         self._found = found
         self._on_progress = on_progress
-        self._workers = workers
-        self._open_reading: OpenReading = workers.open_reading if workers else FileReading
         self._done = 0
         self._committed_at = time.monotonic()
         self.read = self.unchanged = self.removed = self.passages_added = self.passages_removed = 0
         self.skipped = list(found.skipped)
 
-    def run(self) -> None:
-        """Removes what came from files that are gone, and takes in what is new or has changed."""
+    def run(self, map_on_workers: MapBlocks | None) -> None:
+        """Remove what came from files that are gone, and take in what is new or has changed."""
         for path in [path for path in self._writer.files if self._found.has_lost(path)]:
             self._remove_file(path, printable_path(path))
             self.removed += 1
-        if self._workers:
-            self._workers.begin(file for path, file in self._found.files.items() if not self._is_unchanged(path, file))
-        for path, file in self._found.files.items():
-            self._report(file, 0)
+        changed = self._find_changed()
+        readings = map_on_workers(_read_remotely, changed) if map_on_workers else map(_begin_reading, changed)
+        for each, reading in readings:
             try:
-                self._refresh_file(path, file)
+                self._take_in(each, reading)
             except OSError as problem:
-                # The file is there but its content is unknown, so what the index has of it stays.
-                self._skip(file, f"cannot be read: {problem.strerror or problem}")
+                self._skip(each.file, f"cannot be read: {problem.strerror or problem}")
             self._done += 1
             waited = time.monotonic() - self._committed_at
             # An index is never committed empty: if that is all there is, the run fails and the old one stays.
@@ -272,53 +410,62 @@ class _IndexRefresh:
                 self._writer.commit()
                 self._committed_at = time.monotonic()
 
-    def _is_unchanged(self, path: str, file: CorpusFile) -> bool:
-        """Says whether a file has the size and the times that it had when it was indexed."""
-        known = self._writer.files.get(path)
-        try:
-            return bool(known and known.sha256 and known == IndexedFile(known.sha256, *file_stamp(file)))
-        except OSError:
-            return False
+    def report_vectors(self, made: int) -> None:
+        """Report how many passages have vectors."""
+        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added, "", made))
 
-    def _refresh_file(self, path: str, file: CorpusFile) -> None:
+    def _find_changed(self) -> Iterator[_ChangedFile]:
+        """Yield the files whose content is not what it was when they were indexed."""
+        for path, file in self._found.files.items():
+            self._report(file, 0)
+            try:
+                changed = self._compare_file(path, file)
+            except OSError as problem:
+                # The file exists but its content is unknown, so what the index has of it stays.
+                self._skip(file, f"cannot be read: {problem.strerror or problem}")
+                changed = None
+            if changed:
+                yield changed
+            else:
+                self._done += 1
+
+    def _compare_file(self, path: str, file: CorpusFile) -> _ChangedFile | None:
         known = self._writer.files.get(path)
-        now = file_stamp(file)
-        if known and known.sha256 and known == IndexedFile(known.sha256, *now):
+        stamp = _file_stamp(file)
+        if known and known.sha256 and known == IndexedFile(known.sha256, *stamp):
             self.unchanged += 1
-            return
+            return None
         with file.path.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        record = IndexedFile(digest, *_settled_stamp(now))
         if known and known.sha256 == digest:
             self.unchanged += 1
-        else:
-            # Recorded without a hash at first: should the work be cut off, the next run knows it to be half done.
-            self._writer.record(path, IndexedFile())
-            if not self._replace_passages(path, file):
-                return
-            if file_stamp(file) != now:
-                self._skip(file, "changed while it was read; run again to take in the change")
-                return
-        self._writer.record(path, record)
+            self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp)))
+            return None
+        return _ChangedFile(path, file, stamp, digest)
 
-    def _replace_passages(self, path: str, file: CorpusFile) -> bool:
-        reading = self._open_reading(file)
+    def _take_in(self, changed: _ChangedFile, reading: FileReading) -> None:
+        path, file = changed.path, changed.file
+        # Recorded without a hash at first: after a kill, the next run knows it to be half done.
+        self._writer.record(path, IndexedFile())
         try:
             self._count(self._writer.put_source(file.source, self._report_passages(file, reading)))
         except Unreadable as problem:
             self._remove_file(path, file.source)
             self._skip(file, problem.message)
-            return False
+            return
         finally:
             for complaint in reading.complaints():
                 self._skip(file, complaint)
         if not reading.passages:
             self._writer.record(path, None)
-            return False
+            return
         self.read += 1
-        return True
+        if _file_stamp(file) != changed.stamp:
+            self._skip(file, "changed while it was read; run again to take in the change")
+            return
+        self._writer.record(path, IndexedFile(changed.sha256, *_settled_stamp(changed.stamp)))
 
-    def _report_passages(self, file: CorpusFile, reading: Reading) -> Iterator[Passage]:
+    def _report_passages(self, file: CorpusFile, reading: FileReading) -> Iterator[Passage]:
         for passage in reading:
             if reading.passages % _PASSAGES_PER_REPORT == 0:
                 self._report(file, reading.passages)
@@ -338,11 +485,27 @@ class _IndexRefresh:
     def _report(self, file: CorpusFile, within: int) -> None:
         self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
 
-    def report_vectors(self, made: int) -> None:
-        """Reports for how many passages there are vectors."""
-        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added, "", made))
+
+def _begin_reading(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
+    return changed, FileReading(changed.file)
 
 
-def _settled_stamp(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Gives the stamp; for a file that changed just now, one that fits nothing, so that it is read again."""
+def _read_remotely(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
+    """Read a file on a worker; one that is large, or not the same file there, is left to the process that writes."""
+    reading = FileReading(changed.file)
+    with suppress(OSError):
+        # The last time depends on the machine that a folder is mounted on.
+        if changed.stamp[0] <= _LARGEST_REMOTE_BYTES and _file_stamp(changed.file)[:2] == changed.stamp[:2]:
+            reading.load()
+    return changed, reading
+
+
+def _file_stamp(file: CorpusFile) -> _Stamp:
+    """Return what changes with the content of a file: its size and its times."""
+    status = file.path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _settled_stamp(stamp: _Stamp) -> _Stamp:
+    """Return the stamp; for a file that changed just now, one that fits nothing, so that it is read again."""
     return stamp if time.time_ns() - max(stamp[1:]) > _SETTLED_NS else (-1, -1, -1)

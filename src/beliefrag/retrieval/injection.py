@@ -1,10 +1,8 @@
-"""Makes any retriever imperfect on purpose: a seeded share of its hits gives way to irrelevant or to false passages.
+"""Make any retriever imperfect on purpose: replace a seeded share of its hits by irrelevant or false passages.
 
-An injected passage takes the place and the score of the hit that it stands for. So the list is as long and its scores
-are what they were, and no method can tell an injected passage by its score: only its text gives it away.
-
-The same seed and query inject the same passages, in any order of the searches. A larger share injects what a
-smaller one does, and more.
+An injected passage takes the place and the score of the hit that it replaces, so only its text gives it away. The same
+seed and query inject the same passages, in any order of the searches. A larger share injects what a smaller one does,
+and more.
 """
 
 from __future__ import annotations
@@ -21,10 +19,8 @@ from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Hit, Passage
 
-__all__ = ["InjectedRetriever", "content_words"]
-
 _FEW = 200
-"""Passages of the pool that are looked at first; nearly always enough of them are irrelevant."""
+"""Passages of the pool that are tried first; nearly always enough of them are irrelevant."""
 _FUNCTION_WORDS = frozenset(
     query_terms(
         "a about after all also an and any are as at be been before between both but by can could did do does during "
@@ -36,26 +32,20 @@ _FUNCTION_WORDS = frozenset(
 
 
 class InjectedRetriever:
-    """A retriever around another one, some of whose hits are not what the other one found.
+    """A retriever around another one, some of whose hits are replaced.
 
-    It remembers what it injected, so that the episode can be judged afterwards. Make one for each episode.
+    It records what it injected, so that the episode can be judged afterwards. Make one for each episode.
 
     Args:
-        retriever: What really searches.
-        noise: The share of hits that irrelevant passages take the place of.
-        pool: Where irrelevant passages are drawn from. One is irrelevant if it shares no content word with the query
-            or with `about`, and `unfit` does not object.
-        about: What the search is for, in words: the question.
-        unfit: Says which passages are never noise, such as those that hold the answer.
-        counterfactual: The share of hits that false passages take the place of, as far as there are any. They go
-            before noise.
-        false_version: The passage that says something else than a given one, or None where there is none. A false
-            version takes the place of the hit that it is of.
+        retriever: Searches.
+        noise: The share of hits that irrelevant passages replace.
+        pool: Where irrelevant passages are drawn from: they share no content word with the query or with `about`.
+        about: The question.
+        unfit: Whether a passage is never noise, such as one that holds the answer.
+        counterfactual: The share of hits that false passages replace, as far as there are any; they come before noise.
+        false_version: The passage that contradicts a given one and replaces it, or None where there is none.
         false_passages: Further false passages, for places that false versions leave open.
-        seed: The seed of all draws, as a text that may name further things that the draws depend on.
-
-    Raises:
-        SettingsError: The shares are not between 0 and 1, or more than 1 together.
+        seed: The seed of all draws.
     """
 
     def __init__(
@@ -88,7 +78,7 @@ class InjectedRetriever:
 
     @property
     def identity(self) -> str | None:
-        """Names the other retriever and what is injected: what is fitted on such hits holds only for such hits."""
+        """The other retriever and what is injected: a fit on such hits holds only for such hits."""
         inner = self._retriever.identity
         return inner and f"{inner}, with {describe_shares(self._noise, self._counterfactual)}"
 
@@ -98,11 +88,7 @@ class InjectedRetriever:
         return self._retriever.score_scale
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Gives the other retriever's hits, best first, some of them exchanged.
-
-        Raises:
-            RetrievalError: The search failed, or the pool has too few irrelevant passages for the share of noise.
-        """
+        """Return the other retriever's hits, best first, some of them replaced."""
         hits = list(self._retriever.search(query, k))
         false = self._choose_false(hits, query)
         noise = self._choose_irrelevant(hits, query, false.keys())
@@ -156,19 +142,15 @@ class InjectedRetriever:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Gives the words of a text that say what it is about, analysed as a search analyses them."""
+    """Return the content words of a text, analysed as a search analyses them."""
     return frozenset(query_terms(text)) - _FUNCTION_WORDS
 
 
 def check_shares(noise: float, counterfactual: float) -> None:
-    """Refuses shares that are impossible.
-
-    Raises:
-        SettingsError: One is not between 0 and 1, or they are more than 1 together.
-    """
+    """Raise `SettingsError` if a share is not between 0 and 1, or they are more than 1 together."""
     for name, share in (("noise", noise), ("counterfactual", counterfactual)):
         if not 0 <= share <= 1:
-            raise SettingsError(f"The {name} {share:g} is no share of the hits.", remedy="Give 0 to 1, such as 0.4.")
+            raise SettingsError(f"The {name} {share:g} is not a share of the hits.", remedy="Give 0 to 1, such as 0.4.")
     if noise + counterfactual > 1:
         raise SettingsError(
             f"noise {noise:g} and counterfactual {counterfactual:g} are more than all hits together.",
@@ -177,13 +159,13 @@ def check_shares(noise: float, counterfactual: float) -> None:
 
 
 def describe_shares(noise: float, counterfactual: float) -> str:
-    """Says what is injected, as a person says it."""
+    """Describe what is injected."""
     parts = [(noise, "irrelevant"), (counterfactual, "counterfactual")]
     return " and ".join(f"{100 * share:g} % {kind} passages" for share, kind in parts if share) or "nothing injected"
 
 
 def _draw_count(share: float, hits: int, draw: random.Random) -> int:
-    """Gives how many hits a share stands for; between two whole numbers, the draw decides."""
+    """Return the number of hits of a share; between two whole numbers, the draw decides."""
     # 0.29 of 100 is 28.999... to a computer.
     exact = round(share * hits, 9)
     chance = draw.random()

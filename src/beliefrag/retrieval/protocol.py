@@ -1,4 +1,4 @@
-"""The protocol of a retriever, and the registry of the retrievers that can be chosen by name.
+"""The protocol of a retriever, the registry of retrievers by name, and the passages that they are opened over.
 
 A new retriever is one file: a class with the three members of `Retriever`, and a function that opens it from its
 options and a `PassageSource`, registered in `RETRIEVERS`. CONTRIBUTING.md shows one.
@@ -6,34 +6,28 @@ options and a `PassageSource`, registered in `RETRIEVERS`. CONTRIBUTING.md shows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from beliefrag.errors import RetrievalError, SettingsError
+from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
 from beliefrag.registry import ExtensionChoice, Registry
-from beliefrag.types import Hit
+from beliefrag.retrieval.documents import printable_path
+from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.bm25 import Bm25Index
+    from beliefrag.retrieval.indexing import IndexReport, OnProgress
 
-__all__ = [
-    "IGNORE_SCORES",
-    "RETRIEVERS",
-    "Retriever",
-    "check_depth",
-    "check_retriever",
-    "close_retriever",
-    "describe_engine",
-    "known_identity",
-    "open_retriever",
-]
 
 IGNORE_SCORES = None
-"""The score scale of a retriever whose scores have no say.
+"""The score scale of a retriever whose scores mean nothing.
 
 Relevance then stays at one half, which moves the belief in reliability neither up nor down.
 """
+_ONE_SOURCE = "Name documents, or an index made with 'beliefrag index'."
 
 
 @runtime_checkable
@@ -42,24 +36,22 @@ class Retriever(Protocol):
 
     @property
     def identity(self) -> str | None:
-        """Names the ranking (engine, embedding, settings).
+        """The name of the ranking (engine, embedding, settings).
 
-        A calibration that was fitted with another ranking is refused. With None nobody can know whether it fits, and
-        the answer says so.
+        A calibration that was fitted with another ranking is refused. With None the answer says that it may not fit.
         """
         ...
 
     @property
     def score_scale(self) -> ScoreScale | None:
-        """Says which score is a good match: where the first scores of ordinary searches lie, and how far they spread.
+        """Where the first scores of ordinary searches lie, and how far they spread.
 
-        A cosine of 0.7 is excellent with one embedding and noise with the next. When nobody has measured it, give
-        `IGNORE_SCORES`.
+        A cosine of 0.7 is excellent with one embedding and noise with the next. `IGNORE_SCORES` if it is unknown.
         """
         ...
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Returns at most k hits, best first.
+        """Return at most k hits, best first.
 
         Called in a worker thread, so it may block; it must be safe to call from several threads at once.
 
@@ -67,6 +59,101 @@ class Retriever(Protocol):
             RetrievalError: The search failed. Finding nothing is not a failure: return an empty sequence.
         """
         ...
+
+
+class PassageSource:
+    """The passages that a retriever searches, or none at all for an engine elsewhere.
+
+    The index is opened when it is first asked for, and only once.
+
+    Args:
+        docs: Files and folders; their index is kept in the cache and refreshed.
+        index: A folder that `beliefrag index` made.
+        passages: Passages to hold in memory.
+        progress: Called while documents are read.
+
+    Raises:
+        SettingsError: More than one of `docs`, `index` and `passages` was given.
+    """
+
+    def __init__(
+        self,
+        *,
+        docs: str | Path | Iterable[str | Path] | None = None,
+        index: str | Path | None = None,
+        passages: Iterable[Passage] | None = None,
+        progress: OnProgress | None = None,
+    ) -> None:
+        given = sum(each is not None for each in (docs, index, passages))
+        if given > 1:
+            raise SettingsError(f"Needs one source of passages, and {given} were given.", remedy=_ONE_SOURCE)
+        named = [docs] if isinstance(docs, str | Path) else docs
+        self._docs = None if named is None else [Path(path) for path in named]
+        self._index = None if index is None else Path(index)
+        self._passages = passages
+        self._progress = progress
+        self._opened: Bm25Index | None = None
+        self.report: IndexReport | None = None
+        """What was read and what was skipped, once the documents were read."""
+
+    def __str__(self) -> str:
+        if self._docs is not None:
+            return f"the documents {', '.join(map(printable_path, self._docs))}"
+        return f"the index {printable_path(self._index)}" if self._index is not None else "the passages"
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there are any passages here."""
+        return not (self._docs is None and self._index is None and self._passages is None)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a retriever has opened the index."""
+        return self._opened is not None
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the passages, once they are opened."""
+        return self._opened.fingerprint if self._opened else None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the index, beside which a retriever may keep files of its own; None for passages in memory."""
+        from beliefrag.retrieval.indexing import docs_index_path  # noqa: PLC0415
+
+        return docs_index_path(self._docs, cache_dir()) if self._docs is not None else self._index
+
+    def open_index(self) -> Bm25Index:
+        """Return the passages as a BM25 index, or raise `SettingsError` without a source."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def upgrade_index(self) -> Bm25Index | None:
+        """Add the graph of names to the index of documents in the cache, and open it again; None for other sources."""
+        from beliefrag.retrieval.bm25 import Bm25Index  # noqa: PLC0415
+        from beliefrag.retrieval.indexing import upgrade_index, wait_while_busy  # noqa: PLC0415
+
+        folder = self.folder
+        if self._docs is None or folder is None:
+            return None
+        wait_while_busy(lambda: upgrade_index(folder))
+        self._opened = Bm25Index.open(folder)
+        return self._opened
+
+    def _open(self) -> Bm25Index:
+        # The engine registers itself here, so this module cannot import it at its top.
+        from beliefrag.retrieval.bm25 import Bm25Index  # noqa: PLC0415
+        from beliefrag.retrieval.indexing import docs_index  # noqa: PLC0415
+
+        if self._passages is not None:
+            return Bm25Index.in_memory(self._passages)
+        if self._index is not None:
+            return Bm25Index.open(self._index)
+        if self._docs is not None:
+            index, self.report = docs_index(self._docs, cache_dir(), progress=self._progress)
+            return index
+        raise SettingsError("Needs one source of passages, and none were given.", remedy=_ONE_SOURCE)
 
 
 RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
@@ -86,72 +173,52 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
 
 
 def check_depth(k: int) -> None:
-    """Checks how many passages a search is to return.
-
-    Raises:
-        RetrievalError: The number is negative.
-    """
+    """Raise `RetrievalError` if a search is to return a negative number of passages."""
     if k < 0:
         raise RetrievalError(f"A search cannot return {k} passages.", remedy="Ask for 0 or more.")
 
 
 def check_retriever(retriever: object) -> Retriever:
-    """Gives the retriever back if it can be used.
-
-    Raises:
-        SettingsError: It has no method `search`, or it does not say how its scores are to be read.
-    """
-    name = type(retriever).__name__
+    """Return the retriever, or raise `SettingsError` if it lacks a member of `Retriever`."""
+    remedy = ""
     if not callable(getattr(retriever, "search", None)):
-        raise SettingsError(
-            f"A {name} is not a retriever: it has no method search(query, k).", remedy="Give one that has."
+        remedy = "a method search(query, k)."
+    elif not isinstance(getattr(retriever, "score_scale", "missing"), ScoreScale | None):
+        remedy = (
+            "an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES if its scores mean nothing."
         )
-    if not isinstance(getattr(retriever, "score_scale", "nothing is said"), ScoreScale | None):
-        raise SettingsError(
-            f"The retriever {name} does not say how its scores are to be read.",
-            remedy="Give it an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES if its "
-            "scores have no say.",
-        )
-    if not hasattr(retriever, "identity"):
-        raise SettingsError(
-            f"The retriever {name} does not say what ranks its passages.",
-            remedy="Give it an attribute identity: a short text that names the ranking and its settings, or None.",
-        )
+    elif not hasattr(retriever, "identity"):
+        remedy = "an attribute identity: a short text that names the ranking and its settings, or None."
+    if remedy:
+        raise SettingsError(f"A {type(retriever).__name__} is not a retriever.", remedy=f"Give it {remedy}")
     return cast("Retriever", retriever)
 
 
 def close_retriever(retriever: object) -> None:
-    """Lets go what a retriever holds open, such as connections to an engine; most hold nothing.
-
-    It is for whoever has opened the retriever: one that a user has given is the user's to close.
-    """
+    """Release what a retriever that we opened holds open, such as connections to an engine."""
     close = getattr(retriever, "close", None)
     if callable(close):
         close()
 
 
 def known_identity(choice: ExtensionChoice[Retriever, PassageSource]) -> str | None:
-    """Gives the identity of a chosen retriever before it is opened, where its options have an attribute `identity`.
-
-    With it, a calibration that does not fit is refused before documents are read.
-    """
+    """Return the identity of a chosen retriever before documents are read, where its options know it."""
     identity = getattr(choice.options, "identity", None)
     return identity if isinstance(identity, str) else None
 
 
 def describe_engine(retriever: Retriever) -> str | None:
-    """Names the engine elsewhere, its version and the index that a retriever searches; None for one on this machine."""
-    below = getattr(retriever, "index", retriever)
-    description = getattr(below, "description", None)
+    """Name the engine elsewhere, its version and the index that a retriever searches; None for one on this machine."""
+    description = getattr(getattr(retriever, "index", retriever), "description", None)
     return str(description) if description is not None else None
 
 
 def open_retriever(choice: ExtensionChoice[Retriever, PassageSource], source: PassageSource) -> Retriever:
-    """Opens the retriever that was chosen.
+    """Open the retriever that was chosen.
 
     Raises:
-        SettingsError: It needs passages and none were given, it does not use those that were given, or it does not
-            say how its scores are to be read.
+        SettingsError: It needs passages and none were given, it does not use those that were given, or it lacks a
+            member of `Retriever`.
         CorpusError: The documents or the index cannot be used.
         RetrievalError: The engine elsewhere cannot be reached.
     """

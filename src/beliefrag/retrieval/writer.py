@@ -1,23 +1,27 @@
-"""Changes an index on disk: one writer at a time, in commits that a kill cannot tear."""
+"""Change an index on disk: one writer at a time, in commits that a kill cannot tear."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager
+import ctypes
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+import tantivy
 
 from beliefrag.errors import CorpusError
 from beliefrag.paths import cache_dir
-from beliefrag.retrieval.document import links_of
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.retrieval.ledger import IndexedFile
-from beliefrag.retrieval.memory import pause_cycle_search
-from beliefrag.retrieval.passage_store import check_passage, dead_passages
-from beliefrag.retrieval.session import StoredPassage, WriteSession
+from beliefrag.retrieval import store
+from beliefrag.retrieval.bm25 import Bm25Index
+from beliefrag.retrieval.documents import links_of, printable_path
+from beliefrag.retrieval.engine_errors import explain_write_errors, is_disk_refusal
+from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
@@ -25,12 +29,24 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.dense.vectors import OnVectors
     from beliefrag.retrieval.linked.build import MapBlocks
 
-__all__ = ["QUICKLY_REWRITTEN", "IndexWriter", "PassageChange", "PassageWriter", "WritingSession"]
 
+HEAP = 128_000_000
+"""Bytes that tantivy gathers in memory before it writes a segment."""
+THREADS = min(4, os.cpu_count() or 1)
+"""Threads that tantivy indexes with. More of them make more and smaller segments, which slow down every search."""
 QUICKLY_REWRITTEN = 20_000
 """How many passages an index may have that is rewritten whenever a passage was deleted."""
 
+_BLOCK = 500
+_PAGE = 10_000
+_OURS = re.compile(rf"new-.+|names-[0-9a-f]{{32}}|vectors|{STORE}")
+"""What a folder may hold before it has a manifest: a graph of names and vectors can be made before passages are."""
+
 _T = TypeVar("_T")
+
+
+class IndexBusy(CorpusError):
+    """Another writer is at work on the index."""
 
 
 class PassageChange(NamedTuple):
@@ -40,87 +56,60 @@ class PassageChange(NamedTuple):
     removed: int
 
 
-class WritingSession(Protocol):
-    """One writer's turn at an index, wherever it is kept: what it holds, and changes that are not committed yet."""
+class _Stored(NamedTuple):
+    """What the index holds under an id. The place is that in the first source."""
 
-    batch: int
-    """After how many changed passages the writer commits by itself."""
-
-    @property
-    def pending(self) -> Mapping[str, StoredPassage | None]:
-        """Passages that were put or (None) dropped since the last commit, by id."""
-        ...
-
-    @property
-    def files(self) -> MutableMapping[str, IndexedFile | None]:
-        """Files to be recorded with the next commit."""
-        ...
-
-    @property
-    def recorded_files(self) -> Mapping[str, IndexedFile]:
-        """Files that are recorded as indexed, as of the last commit."""
-        ...
-
-    @property
-    def state(self) -> CorpusState:
-        """The corpus as it will be after the next commit."""
-        ...
-
-    def explain_write_errors(self) -> AbstractContextManager[None]:
-        """Turns every failure to write into one error that says what to do."""
-        ...
-
-    def look_up(self, ids: Sequence[str]) -> None:
-        """Says which ids will be asked for next, so that one request can answer for all of them."""
-        ...
-
-    def find_stored(self, passage_id: str) -> StoredPassage | None:
-        """Gives what the index will hold under an id after the next commit."""
-        ...
-
-    def find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]] | None:
-        """Gives the passage, with its sources, that stood under an id at the last commit."""
-        ...
-
-    def ids_of(self, source: str) -> set[str]:
-        """Gives the ids of all passages that came from a source."""
-        ...
-
-    def put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
-        """Stores a passage, in place of what was held under its id."""
-        ...
-
-    def drop(self, passage_id: str, held: StoredPassage) -> None:
-        """Removes what is held under an id."""
-        ...
-
-    def commit(self) -> None:
-        """Makes all changes visible and safe; does nothing when there are none."""
-        ...
-
-    def close(self) -> None:
-        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
-        ...
+    digest: int
+    sources: tuple[str, ...]
+    place: str
+    links: str
 
 
-class PassageWriter:
-    """Adds, replaces and deletes passages of an index, wherever it is kept.
+class IndexWriter:
+    """Add, replace and delete passages of an index on disk, whose folder is made if it does not exist.
 
-    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost and what was
-    committed is not: the same calls made again complete the work. To keep memory bounded the writer also commits by
-    itself when a batch is full. As a context manager it commits at the end, or drops what is uncommitted when an
-    exception passes through. It belongs to one thread.
+    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost, and the lock with
+    it; the same calls made again complete the work. To keep memory bounded the writer also commits by itself when a
+    batch is full. As a context manager it commits at the end, or drops what is uncommitted when an exception passes
+    through. It belongs to one thread.
+
+    Raises:
+        IndexBusy: Another writer is at work.
+        CorpusError: The folder holds something else, or it cannot be written.
     """
 
-    def __init__(self, session: WritingSession) -> None:
-        self._changes = session
+    batch = 50_000
+    """After how many changed passages the writer commits by itself."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise CorpusError(
+                f"{printable_path(self.path)} is a file, not a folder.", remedy="Name a folder for the index."
+            )
+        with explain_write_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            if (self.path / MANIFEST).exists():
+                store.read_snapshot(self.path)
+            else:
+                _check_empty(self.path)
+                store.create_store(self.path)
+            self._index = _open_store(self.path)
+            self._engine = self._take_lock()
+            for leftover in self.path.glob("new-*"):
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            if not (self.path / MANIFEST).exists():
+                store.write_manifest(self.path, store.EMPTY, store.EMPTY, {}, {}, expects_commit=False)
+            self._committed = store.read_snapshot(self.path).state
+            self._files = store.read_files(self.path)
+            self._failed = False
+            self._begin_batch()
+            store.check_count(self.path, self._searcher, self._committed)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.commit()
@@ -128,233 +117,293 @@ class PassageWriter:
             self.close()
 
     def __len__(self) -> int:
-        return self._changes.state.passages
+        return self._passages
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint that the index will have after the next commit."""
-        return self._changes.state.fingerprint
+        return self._state.fingerprint
 
     @property
     def uncommitted(self) -> int:
         """How many passages were added or removed since the last commit."""
-        return len(self._changes.pending)
+        return len(self._pending)
 
     @property
     def files(self) -> Mapping[str, IndexedFile]:
         """The files that are recorded as indexed, by path, as of the last commit."""
-        return self._changes.recorded_files
+        return self._files
 
     def record(self, path: str, record: IndexedFile | None) -> None:
-        """Notes, with the next commit, that a file is indexed in this state, or (None) no longer at all."""
-        self._changes.files[path] = record
+        """Record with the next commit that a file is indexed in this state, or (None) no longer at all."""
+        self._changed_files[path] = record
 
     def add(self, passages: Iterable[Passage]) -> PassageChange:
-        """Adds passages; one whose id is there already is replaced.
-
-        Raises:
-            CorpusError: A passage cannot be indexed, or the disk refused.
-        """
-        session = self._changes
+        """Add passages; one with a known id replaces the passage that has it."""
         added = removed = 0
         for block in _cut_blocks(passages):
-            with session.explain_write_errors(), pause_cycle_search():
-                session.look_up([passage.id for passage in block])
-                sources = ("",)
+            with explain_write_errors(self.path):
                 for passage in block:
-                    # Passages of one source share the tuple: fifty thousand of them are held.
-                    if passage.source != sources[0]:
-                        sources = (passage.source,)
-                    new = StoredPassage(_checked_digest(passage), sources, passage.place, links_of(passage))
-                    held = session.find_stored(passage.id)
-                    if held is None or not held.is_same(new):
+                    new = _Stored(_checked_digest(passage), (passage.source,), passage.place, links_of(passage))
+                    held = self._find_stored(passage.id)
+                    if held != new:
                         added += 1
                         removed += held is not None
                         self._put(passage, new, held)
         return PassageChange(added, removed)
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Deletes passages by id and returns how many were there."""
-        session = self._changes
+        """Delete passages by id and return how many of them the index held."""
         count = 0
         for block in _cut_blocks(ids):
-            with session.explain_write_errors():
-                session.look_up(block)
+            with explain_write_errors(self.path):
                 for passage_id in block:
-                    held = session.find_stored(passage_id)
+                    held = self._find_stored(passage_id)
                     if held is not None:
-                        session.drop(passage_id, held)
+                        self._drop(passage_id, held)
                         count += 1
         return count
 
     def put_source(self, source: str, passages: Iterable[Passage]) -> PassageChange:
-        """Makes these passages exactly what the index holds from a source; none at all removes the source.
+        """Make these passages exactly what the index holds from a source; none at all removes the source.
 
-        Passages that are there already stay untouched. A passage that another source holds too is stored once, and
-        stays until its last source is gone. Where the id is taken by other content, the passage gets an id of its
-        own: the id, `~` and eight digits of its content.
-
-        Raises:
-            CorpusError: A passage cannot be indexed, or the disk refused.
+        Unchanged passages stay untouched. A passage that another source holds too is stored once, and stays until its
+        last source is gone. Where the id is taken by other content, the passage gets an id of its own: the id, `~` and
+        eight digits of its content.
         """
         added = removed = 0
-        with self._changes.explain_write_errors():
-            stale = self._changes.ids_of(source)
+        with explain_write_errors(self.path):
+            stale = self._ids_of(source)
         for block in _cut_blocks(passages):
-            with self._changes.explain_write_errors(), pause_cycle_search():
-                self._changes.look_up([given.id for given in block])
+            with explain_write_errors(self.path):
                 for given in block:
                     passage, new, held = self._choose_id(given, source, stale)
                     stale.discard(passage.id)
                     if held is None or held.digest != new.digest:
                         added += 1
                         removed += held is not None
-                    if held is None or not held.is_same(new):
+                    if held != new:
                         self._put(passage, new, held)
-        with self._changes.explain_write_errors():
+        with explain_write_errors(self.path):
             for passage_id in sorted(stale):
                 removed += self._remove_source(passage_id, source)
         return PassageChange(added, removed)
 
     def commit(self) -> None:
-        """Makes everything so far visible and safe; does nothing when there is nothing to commit.
+        """Make all changes visible and safe; after an error the writer is of no further use."""
+        if self._failed:
+            raise CorpusError(
+                f"Writing the index {printable_path(self.path)} failed before.", remedy="Open it again to go on."
+            )
+        if not self._pending and not self._changed_files:
+            return
+        with explain_write_errors(self.path):
+            state, has_passages = self._state, bool(self._pending)
+            store.write_manifest(
+                self.path, self._committed, state, self._files, self._changed_files, expects_commit=has_passages
+            )
+            if self._links_changed:
+                # The fingerprint does not cover links: a graph for these texts may exist that has other links.
+                shutil.rmtree(self.path / f"names-{state.fingerprint}", ignore_errors=True)
+            if has_passages:
+                self._commit_engine()
+            self._committed = state
+            self._files = store.change_files(self._files, self._changed_files)
+            self._begin_batch()
 
-        Raises:
-            CorpusError: The disk refused. The writer is then of no further use; what was committed before stands.
+    def compact(self) -> bool:
+        """Rewrite the index without what deleted passages left behind, and return whether it was done.
+
+        BM25 counts deleted passages in its statistics, so scores depend on the history of an index until it is
+        rewritten. That is done when it takes about a second or when the dead are more than a tenth of the living.
         """
-        with self._changes.explain_write_errors():
-            self._changes.commit()
+        self.commit()
+        with explain_write_errors(self.path):
+            dead = store.dead_passages(self.path)
+            if not dead or len(self) > max(QUICKLY_REWRITTEN, 10 * dead - 1):
+                return False
+            store.write_manifest(self.path, self._committed, self._committed, self._files, {}, expects_commit=False)
+            self._engine.delete_documents_by_query(tantivy.Query.all_query())
+            for start in range(0, self._searcher.num_docs, _PAGE):
+                for passage, sources in self._find_passages(tantivy.Query.all_query(), _PAGE, start):
+                    self._engine.add_document(store.to_document(passage, sources, store.passage_digest(passage)))
+            self._commit_engine()
+            self._begin_batch()
+        return True
+
+    def write_graph(self, map_blocks: MapBlocks = map) -> bool:
+        """Make the graph of names for linked retrieval, and return whether it was missing.
+
+        `map_blocks` finds the names in blocks of passages, in this process or on workers.
+        """
+        # A search by words does not wait for the import of numpy.
+        from beliefrag.retrieval.linked.linked_retriever import write_graph  # noqa: PLC0415
+
+        self.commit()
+        with explain_write_errors(self.path):
+            return write_graph(self.path, self._view(), map_blocks)
+
+    def write_vectors(self, model: EmbeddingModel, on_progress: OnVectors | None = None) -> bool:
+        """Make the vectors for dense retrieval, and return whether they were missing."""
+        from beliefrag.retrieval.dense.vectors import write_vectors  # noqa: PLC0415
+
+        self.commit()
+        with explain_write_errors(self.path):
+            return write_vectors(self._view(), model, self.path, cache_dir(), on_progress)
 
     def close(self) -> None:
-        """Drops what is uncommitted and lets another writer in. Calling it twice is harmless."""
-        self._changes.close()
+        """Drop what is uncommitted and let another writer in. Calling it twice is harmless."""
+        for end in (self._engine.rollback, self._engine.wait_merging_threads):
+            with suppress(OSError, RuntimeError, ValueError):
+                end()
 
-    def _put(self, passage: Passage, new: StoredPassage, held: StoredPassage | None) -> None:
-        self._changes.put(passage, new, held)
-        if len(self._changes.pending) >= self._changes.batch:
-            self._changes.commit()
+    @property
+    def _state(self) -> CorpusState:
+        return CorpusState.from_sum(self._passages, self._total)
 
-    def _choose_id(
-        self, passage: Passage, source: str, stale: set[str]
-    ) -> tuple[Passage, StoredPassage, StoredPassage | None]:
-        digest, held = _checked_digest(passage), self._changes.find_stored(passage.id)
+    def _view(self) -> Bm25Index:
+        return Bm25Index(self._searcher, self._schema, self._committed)
+
+    def _take_lock(self) -> tantivy.IndexWriter:
+        try:
+            return self._index.writer(HEAP, THREADS)
+        except ValueError as problem:
+            if "LockBusy" not in str(problem):
+                raise
+            raise IndexBusy(
+                f"The index {printable_path(self.path)} is being written by another process.",
+                remedy="Wait until that one has finished, or write to another directory.",
+            ) from problem
+
+    def _begin_batch(self) -> None:
+        self._index.reload()
+        self._searcher = self._index.searcher()
+        self._schema = self._index.schema
+        self._passages, self._total = self._committed.passages, self._committed.total
+        self._pending: dict[str, _Stored | None] = {}
+        self._changed_files: dict[str, IndexedFile | None] = {}
+        self._touched: set[str] = set()
+        self._links_changed = False
+
+    def _commit_engine(self) -> None:
+        # Should the commit fail, only the next writer can find out whether it happened; this one must not write on.
+        self._failed = True
+        self._engine.commit()
+        self._failed = False
+        _return_free_memory()
+
+    def _put(self, passage: Passage, new: _Stored, held: _Stored | None) -> None:
+        if held is not None:
+            self._links_changed |= held.digest == new.digest and held.links != new.links
+            self._drop(passage.id, held)
+        self._engine.add_document(store.to_document(passage, new.sources, new.digest))
+        self._passages += 1
+        self._total += new.digest
+        self._pending[passage.id] = new
+        self._touched.update(new.sources)
+        if len(self._pending) >= self.batch:
+            self.commit()
+
+    def _drop(self, passage_id: str, held: _Stored) -> None:
+        self._engine.delete_documents_by_term(store.ID, passage_id)
+        self._passages -= 1
+        self._total -= held.digest
+        self._pending[passage_id] = None
+        self._touched.update(held.sources)
+
+    def _find_stored(self, passage_id: str) -> _Stored | None:
+        """Return what the index will hold under an id after the next commit."""
+        if passage_id in self._pending:
+            return self._pending[passage_id]
+        # A look into the term dictionary is ten times cheaper than a search, and most ids are new.
+        if not self._committed.passages or not self._searcher.doc_freq(store.ID, passage_id):
+            return None
+        passage, sources = self._find_committed(passage_id)
+        return _Stored(store.passage_digest(passage), sources, passage.place, links_of(passage))
+
+    def _find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]]:
+        return next(self._find_passages(tantivy.Query.term_query(self._schema, store.ID, passage_id), 1))
+
+    def _ids_of(self, source: str) -> set[str]:
+        if source in self._touched:
+            self.commit()
+        most = self._searcher.doc_freq(store.SOURCE, source)
+        if not most:
+            return set()
+        term = tantivy.Query.term_query(self._schema, store.SOURCE, source)
+        return {passage.id for passage, _ in self._find_passages(term, most)}
+
+    def _find_passages(
+        self, query: tantivy.Query, limit: int, offset: int = 0
+    ) -> Iterator[tuple[Passage, tuple[str, ...]]]:
+        for _, address in self._searcher.search(query, limit, count=False, offset=offset).hits:
+            yield store.to_read_passage(self._searcher.doc(address))
+
+    def _choose_id(self, passage: Passage, source: str, stale: set[str]) -> tuple[Passage, _Stored, _Stored | None]:
+        digest, held = _checked_digest(passage), self._find_stored(passage.id)
         if held is None or (held.sources == (source,) and passage.id in stale):
-            return passage, StoredPassage(digest, (source,), passage.place, links_of(passage)), held
+            return passage, _Stored(digest, (source,), passage.place, links_of(passage)), held
         if held.digest == digest:
             if source in held.sources[1:]:
-                # The place is that of the first source.
                 return passage, held, held
             sources = held.sources if source in held.sources else (source, *held.sources)
-            return passage, StoredPassage(digest, sources, passage.place, links_of(passage)), held
+            return passage, _Stored(digest, sources, passage.place, links_of(passage)), held
         return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
 
     def _remove_source(self, passage_id: str, source: str) -> bool:
-        """Takes a source from a passage, and removes the passage when that was its last one."""
-        session = self._changes
-        held = session.find_stored(passage_id)
+        """Remove a source of a passage, and the passage if it has no other; return whether it had none."""
+        held = self._find_stored(passage_id)
         if held is None or source not in held.sources:
             return False
         rest = tuple(other for other in held.sources if other != source)
         if not rest:
-            session.drop(passage_id, held)
+            self._drop(passage_id, held)
             return True
-        if passage_id in session.pending:
-            session.commit()
-        found = session.find_committed(passage_id)
-        if found is None:
-            raise CorpusError(f"Passage {passage_id!r} vanished from the index.", remedy="Build the index again.")
-        # The place was that of the first source.
-        passage = replace(found[0], place="") if held.sources[0] == source else found[0]
-        session.put(passage, StoredPassage(held.digest, rest, passage.place, links_of(passage)), held)
+        if passage_id in self._pending:
+            self.commit()
+        passage, _ = self._find_committed(passage_id)
+        passage = replace(passage, place="") if held.sources[0] == source else passage
+        self._put(passage, _Stored(held.digest, rest, passage.place, links_of(passage)), held)
         return False
 
 
-class IndexWriter(PassageWriter):
-    """Writes an index on disk, which is made if it is not there; it also commits by itself every 50,000 passages.
+def _check_empty(folder: Path) -> None:
+    foreign = next((item.name for item in folder.iterdir() if not _OURS.fullmatch(item.name)), None)
+    if foreign is not None:
+        raise CorpusError(
+            f"{printable_path(folder)} is not an index and not empty: it holds {printable_path(foreign)}.",
+            remedy="Name a new or empty directory for the index.",
+        )
 
-    Args:
-        path: The index directory.
 
-    Raises:
-        IndexBusy: Another writer is at work.
-        CorpusError: The directory holds something else, or it cannot be written.
-    """
+def _open_store(path: Path) -> tantivy.Index:
+    try:
+        return tantivy.Index.open(str(path / STORE))
+    except ValueError as problem:
+        if is_disk_refusal(problem):
+            raise
+        raise store.IndexUnusable(
+            f"The index {printable_path(path)} is damaged: its segments cannot be opened.", remedy=store.REBUILD
+        ) from problem
 
-    def __init__(self, path: str | Path) -> None:
-        self._session = WriteSession(Path(path))
-        super().__init__(self._session)
 
-    def compact(self, *, force: bool = False) -> bool:
-        """Rewrites the index without what deleted passages left behind, and says whether it did.
-
-        BM25 counts deleted passages in its statistics until they are gone for good, so scores depend on the history
-        of an index. After this they are those of a fresh build. Unless forced, it is done when the rewrite takes about
-        a second or when the dead are more than a tenth of the living.
-        """
-        session = self._session
-        with session.explain_write_errors():
-            session.commit()
-            dead = dead_passages(session.ledger.store)
-            worthwhile = force or len(self) <= QUICKLY_REWRITTEN or 10 * dead > len(self)
-            if not dead or not worthwhile:
-                return False
-            session.rewrite()
-        return True
-
-    def upgrade(self, map_blocks: MapBlocks = map) -> bool:
-        """Brings an index of an older version up to what this one makes, and says whether there was anything to do.
-
-        Passages of an old store get their keys, and the graph of names is made for the passages as they are now.
-
-        Args:
-            map_blocks: Finds the names in blocks of passages, in this process or on workers.
-        """
-        session = self._session
-        with session.explain_write_errors():
-            session.commit()
-            rewritten = not session.has_keys
-            if rewritten:
-                session.rewrite()
-        return self.write_graph(map_blocks) or rewritten
-
-    def write_graph(self, map_blocks: MapBlocks = map) -> bool:
-        """Makes the graph of names for all committed passages, unless it is there; says whether it was made.
-
-        Linked retrieval needs it; BM25 does not. It is made from what is committed and replaces the one before.
-        """
-        # Arrays are imported by those who need them only: a search by words does not wait for numpy.
-        from beliefrag.retrieval.linked.linked_retriever import write_graph  # noqa: PLC0415
-
-        with self._session.explain_write_errors(), pause_cycle_search():
-            self._session.commit()
-            return write_graph(self._session.path, self._session.view(), map_blocks)
-
-    def write_vectors(self, model: EmbeddingModel, on_progress: OnVectors | None = None) -> bool:
-        """Makes the vectors of all committed passages, unless they are there; says whether they were made.
-
-        Dense and hybrid retrieval need them. They lie in the folder of the index, so whoever copies it has them too.
-
-        Args:
-            model: Makes vectors, in this process or on workers.
-            on_progress: Called with the number of passages whose vectors there are so far.
-        """
-        from beliefrag.retrieval.dense.vectors import write_vectors  # noqa: PLC0415
-
-        with self._session.explain_write_errors():
-            self._session.commit()
-            return write_vectors(self._session.view(), model, self._session.path, cache_dir(), on_progress)
+def _return_free_memory() -> None:
+    # glibc keeps freed memory apart for each thread of the engine, and the next batch seldom asks for the same sizes:
+    # without this an index of a million passages takes twice the memory. Other libraries do not have the function.
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
-    """Items in short lists: what fails in making an item is then not taken for a failure to write."""
+    """Yield items in short lists, so that a failure to make an item is not taken for a failure to write."""
     rest = iter(items)
-    while block := list(islice(rest, 500)):
+    while block := list(islice(rest, _BLOCK)):
         yield block
 
 
 def _checked_digest(passage: Passage) -> int:
     try:
-        return passage_digest(check_passage(passage))
+        return store.passage_digest(store.check_passage(passage))
     except UnicodeEncodeError as problem:
         raise CorpusError(
             f"Passage {passage.id!r} holds text that is not valid Unicode.", remedy="Clean the text."

@@ -1,7 +1,6 @@
 """Studies: each answers one question about the method from recorded runs, with its numbers, its figure and a page.
 
-A study is one file with a frozen dataclass, registered with `STUDIES.register` (see `study`). It names the runs that it
-needs and works its result out of their recordings.
+A study is one file with a frozen dataclass, registered with `STUDIES.register` (see `study`).
 
     from beliefrag import studies
 
@@ -13,7 +12,6 @@ from beliefrag.report.table import Column, Table
 from beliefrag.runs.statistics import Estimate
 from beliefrag.studies.make import PreparedStudies, StudyProgress, prepare_studies, run
 from beliefrag.studies.study import (
-    SHORT_ANSWERS,
     STUDIES,
     DatasetKind,
     PaperValue,
@@ -24,11 +22,9 @@ from beliefrag.studies.study import (
     StudyError,
     StudyResult,
     choose_studies,
-    compare_with_paper,
 )
 
 __all__ = [
-    "SHORT_ANSWERS",
     "STUDIES",
     "Column",
     "DatasetKind",
@@ -44,7 +40,6 @@ __all__ = [
     "StudyResult",
     "Table",
     "choose_studies",
-    "compare_with_paper",
     "prepare_studies",
     "run",
 ]

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.methods import METHODS
-from beliefrag.report.figure import HATCHES, MARKERS, draw_interval, label_points
+from beliefrag.report.figure import MARKERS, draw_bars, draw_interval, label_axes, label_points
 from beliefrag.report.published import published_numbers
-from beliefrag.report.table import CellValue, Column, Table, format_number
-from beliefrag.runs.statistics import (
-    Estimate,
-    Floats,
-    compare,
-    estimate_from_resamples,
-    mean_estimate,
-    resample_means,
-)
+from beliefrag.report.table import Column, Table, format_number
+from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate, resample_means
 from beliefrag.studies.study import (
+    METHOD,
+    MIN_QUESTIONS,
     ROW_SETS,
     STUDIES,
+    Compared,
     PaperValue,
     Recording,
     RequiredRun,
@@ -34,18 +30,21 @@ from beliefrag.studies.study import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["HolobenchStudy", "RowCounts", "highest_recall", "recall_per_row"]
+__all__ = ["HolobenchStudy"]
 
-_RUN = "rows"
-_METHOD = "beliefrag"
-_COMPARED = ("static", "iterative", _METHOD)
+_COMPARED = ("static", "iterative", METHOD)
 _PAPER_ROWS = 50
 """The number of rows for which the paper gives the highest possible recall."""
-_MEASURES = ("row_recall_read", "evidence_recall", "rows_read", "rows_needed", "answer_row_recall", "tokens")
-"""Recall of rows ever read and of rows retained at the end, rows read and needed, rows in the answer, and the cost."""
+_MEASURES = {
+    "row_recall_read": Column("row recall", "of rows read"),
+    "evidence_recall": Column("row recall at the end", "of rows retained"),
+    "rows_read": Column("rows read", "per question", 2),
+    "rows_needed": Column("rows needed", "per question", 2),
+    "answer_row_recall": Column("answer rows", "share in the answer"),
+    "tokens": Column("tokens", "per question", 0),
+}
 
 
 @STUDIES.register(
@@ -61,254 +60,113 @@ class HolobenchStudy:
         "Each row of a database is a passage; a question needs all rows that its answer ranges over.",
         "Row recall is the share of needed rows among those that a method's searches returned, each row once.",
         "Recall per row read is the mean row recall divided by the mean number of rows read, times 1,000.",
-        "The ceiling is the recall of somebody who reads as many rows as allowed and only needed ones.",
+        "The ceiling is the recall of reading as many rows as allowed, and only needed ones.",
         "Questions are resampled 2,000 times; a ratio's two means are resampled together. Differences are paired.",
-        "Answers are not judged; the share of the answer's rows that the text names is given beside.",
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
         """Name one run on datasets of rows."""
-        return (RequiredRun(_RUN, _COMPARED, kind=ROW_SETS),)
+        return (RequiredRun("rows", _COMPARED, kind=ROW_SETS),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Work out recall, rows read and the highest possible recall."""
-        recording = recordings[_RUN]
-        found, left_out = _count_rows(recording)
-        needed = found[_METHOD].values["rows_needed"]
+        """Compute recall, rows read and the highest possible recall."""
+        recording = recordings["rows"]
+        values = {method: {"all": {m: recording.pooled(method, m) for m in _MEASURES}} for method in _COMPARED}
+        found = Compared.on_shared_questions(values, _MEASURES)
         datasets = ", ".join(recording.datasets) or "no dataset"
-        sample = f"{len(needed):,} questions of {datasets}, each by {len(_COMPARED)} methods."
-        if len(needed) < 2:
-            return StudyResult.insufficient(
-                "Every method must have finished at least two questions about sets of rows, in a run of this version.",
-                sample=sample,
-            )
-        budget = recording.run.budget
-        allowed = budget["rounds"] * budget["top_k"]
-        ceilings = {
-            rows: highest_recall(needed, rows) for rows in dict.fromkeys((budget["top_k"], allowed, _PAPER_ROWS))
-        }
-        notes = [f"{left_out} questions are left out: not every method finished them."] if left_out else []
-        notes += [sentence] if (sentence := recording.describe_missing(*_COMPARED)) else []
+        sample = f"{sum(found.questions.values()):,} questions of {datasets}, each by {len(_COMPARED)} methods."
+        if not found.scopes:
+            why = f"Every method must have finished at least {MIN_QUESTIONS} questions about sets of rows."
+            return StudyResult.insufficient(why, sample=sample)
+        top_k, rounds = recording.run.budget["top_k"], recording.run.budget["rounds"]
+        allowed, needed = rounds * top_k, found.column(METHOD, "rows_needed", "all")
+        ceilings = {rows: highest_recall(needed, rows) for rows in dict.fromkeys((top_k, allowed, _PAPER_ROWS))}
+        ceiling = ceilings[allowed]
+        ratios = {method: recall_per_row(found, method) for method in _COMPARED}
+        gains = {method: recall_per_row(found, METHOD, method) for method in _COMPARED[:-1]}
+        ceiling_rows = [{"rows that may be read": rows, "highest row recall": each} for rows, each in ceilings.items()]
+        note = "The mean over questions of min(1, rows that may be read / rows needed)."
+        per_row, gap = "recall per row read (times 1,000)", "recall per row read difference (times 1,000)"
         return StudyResult(
             sample=sample,
-            findings=tuple(_describe_findings(found, ceilings[allowed], allowed)),
-            numbers={
-                "methods": {method: _collect_numbers(rows) for method, rows in found.items()},
-                "ceilings": {str(rows): estimate for rows, estimate in ceilings.items()},
-                "rows_needed": found[_METHOD].mean("rows_needed"),
-            },
-            tables=(_methods_table(found), _differences_table(found), _ceilings_table(ceilings)),
-            notes=tuple(notes),
-            paper_values=_ratio_values(found)
-            + compare_with_paper(
-                {
-                    "row_recall_beliefrag": found[_METHOD].mean("row_recall_read"),
-                    "rows_read_beliefrag": found[_METHOD].mean("rows_read"),
-                    "row_recall_iterative": found["iterative"].mean("row_recall_read"),
-                    "rows_read_iterative": found["iterative"].mean("rows_read"),
-                    "row_recall_ceiling": ceilings[_PAPER_ROWS],
-                }
+            findings=(
+                *found.findings("row_recall_read", "rows_read").values(),
+                *(
+                    f"{METHODS.title(m)}: {format_number(r, '.1f')} thousandths of recall per row read."
+                    for m, r in ratios.items()
+                ),
+                f"With {allowed} rows the highest possible recall is {ceiling.value:.3f}.",
             ),
+            tables=(
+                found.means_table("methods", "Rows found and read", extra=lambda _, method: {per_row: ratios[method]}),
+                found.differences_table("differences", extra=lambda _, method: {gap: gains[method]}),
+                Table.of_records("ceilings", "The highest possible recall", ceiling_rows, note),
+            ),
+            notes=(*found.notes(), *recording.missing_notes(*_COMPARED)),
+            paper_values=(*_ratio_values(ratios), *_mean_values(found, ceilings[_PAPER_ROWS])),
             paper_note="Theirs is HoloBench with gpt-oss-120b; ours are the datasets that are named below. The "
-            "ceiling tells how many rows the questions here need beside theirs. Here a search returns "
-            f"{budget['top_k']} rows in at most {budget['rounds']} searches; theirs must return more.",
-            draw=partial(_draw_rows, found, ceilings[allowed], allowed),
+            "ceiling shows how many rows the questions here need beside theirs. Here a search returns "
+            f"{top_k} rows in at most {rounds} searches; theirs must return more.",
+            draw=partial(_draw_rows, found, ratios, ceiling),
             figure_size=(10.0, 4.2),
-            caption="Row recall by rows read, and row recall per row read. The dotted line is the recall that nobody "
-            f"can exceed with {allowed} rows; bars are 95 % intervals.",
+            caption="Row recall by rows read, and row recall per row read. The dotted line is the highest recall that "
+            f"{allowed} rows allow; bars are 95 % intervals.",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class RowCounts:
-    """The rows that one method found and read: one value of each measure for each question."""
-
-    values: Mapping[str, Mapping[str, float]]
-
-    def mean(self, measure: str) -> Estimate:
-        """Return the mean with its interval."""
-        return mean_estimate(self.values[measure]).without_flat_interval()
-
-    @property
-    def efficiency(self) -> Estimate | None:
-        """Row recall per row read, times 1,000; None where nothing was read."""
-        return recall_per_row(self.values["row_recall_read"], self.values["rows_read"])
-
-    def efficiency_gain(self, other: RowCounts) -> Estimate | None:
-        """Return efficiency minus that of another method, on the same questions; None where either read nothing."""
-        (own, drawn), (theirs, drawn_theirs) = (
-            _resample_ratios(each.values["row_recall_read"], each.values["rows_read"]) for each in (self, other)
-        )
-        return _estimate_ratio(own - theirs, drawn - drawn_theirs, len(self.values["rows_read"]))
 
 
 def highest_recall(needed: Mapping[str, float], rows: int) -> Estimate:
-    """Return the largest row recall that reading this many rows allows: the mean of min(1, rows / needed)."""
+    """Return the highest row recall that reading this many rows allows: the mean of min(1, rows / needed)."""
     return mean_estimate({key: min(1.0, rows / value) for key, value in needed.items()}).without_flat_interval()
 
 
-def recall_per_row(recall: Mapping[str, float], read: Mapping[str, float]) -> Estimate | None:
-    """Return mean recall divided by mean rows read, times 1,000, with its interval: both are resampled together."""
-    value, drawn = _resample_ratios(recall, read)
-    return _estimate_ratio(value, drawn, len(recall))
+def recall_per_row(found: Compared, method: str, minus: str = "") -> Estimate | None:
+    """Return mean recall by mean rows read, times 1,000, minus that of another method; None if nothing was read."""
+    ratios = _resample_ratios(found, method) - (_resample_ratios(found, minus) if minus else 0.0)
+    count = sum(found.questions.values())
+    return estimate_from_resamples(ratios[0], ratios[1:], questions=count) if np.isfinite(ratios[0]) else None
 
 
-def _count_rows(recording: Recording) -> tuple[dict[str, RowCounts], int]:
-    """Return the numbers of each method on the questions that all finished, and how many questions are left out."""
-    found = {
-        method: {
-            measure: {
-                f"{dataset}/{key}": value
-                for dataset in recording.datasets
-                for key, value in recording.values(method, dataset, measure).items()
-            }
-            for measure in _MEASURES
-        }
-        for method in _COMPARED
-    }
-    ids = [set(by_id) for own in found.values() for by_id in own.values()]
-    common = sorted(set.intersection(*ids))
-    left_out = len(set.union(*ids)) - len(common)
-    return {
-        method: RowCounts({measure: {key: by_id[key] for key in common} for measure, by_id in own.items()})
-        for method, own in found.items()
-    }, left_out
-
-
-def _resample_ratios(recall: Mapping[str, float], read: Mapping[str, float]) -> tuple[float, Floats]:
+def _resample_ratios(found: Compared, method: str) -> Floats:
     """Return the ratio of means and its resamples, NaN where nothing was read. All ratios draw the same questions."""
-    ids = sorted(recall)
-    table = np.array([[recall[key], read[key]] for key in ids], dtype=np.float64)
+    recall, read = (found.column(method, measure, "all") for measure in ("row_recall_read", "rows_read"))
+    table = np.array([[recall[key], read[key]] for key in sorted(recall)], dtype=np.float64)
     means = np.concatenate([table.mean(axis=0)[None, :], resample_means(table)])
-    ratios = np.array([recall_per_row_read(*pair) if pair[1] > 0 else np.nan for pair in means])
-    return float(ratios[0]), ratios[1:]
+    return np.array([recall_per_row_read(*pair) if pair[1] > 0 else np.nan for pair in means])
 
 
-def _estimate_ratio(value: float, drawn: Floats, questions: int) -> Estimate | None:
-    if not np.isfinite(value):
-        return None
-    if questions < 2:
-        return Estimate(value, questions=questions)
-    return estimate_from_resamples(value, drawn, questions=questions)
-
-
-def _ratio_values(found: Mapping[str, RowCounts]) -> tuple[PaperValue, ...]:
-    """Recall per row read, which the paper draws and does not print: theirs is worked out of the two that it prints."""
+def _ratio_values(ratios: Mapping[str, Estimate | None]) -> Iterator[PaperValue]:
+    """Yield recall per row read, which the paper draws and does not print: theirs is computed from what it prints."""
     theirs = published_numbers()
-    return tuple(
-        PaperValue(
-            f"Row recall per row read times 1,000, {METHODS.title(method)} (theirs: from their recall and rows read)",
-            recall_per_row_read(theirs[f"row_recall_{method}"].value, theirs[f"rows_read_{method}"].value),
-            found[method].efficiency,
-            digits=1,
-        )
-        for method in (_METHOD, "iterative")
-    )
+    for method in (METHOD, "iterative"):
+        value = recall_per_row_read(theirs[f"row_recall_{method}"].value, theirs[f"rows_read_{method}"].value)
+        what = f"Row recall per row read times 1,000, {METHODS.title(method)} (theirs: from their recall and rows read)"
+        yield PaperValue(what, value, ratios[method], digits=1)
 
 
-def _collect_numbers(rows: RowCounts) -> dict[str, Estimate | None]:
-    return {**{name: rows.mean(name) for name in rows.values}, "recall_per_row_read": rows.efficiency}
+def _mean_values(found: Compared, ceiling: Estimate) -> tuple[PaperValue, ...]:
+    ours: dict[str, Estimate | None] = {}
+    for method in (METHOD, "iterative"):
+        ours[f"row_recall_{method}"] = found.mean(method, "row_recall_read")
+        ours[f"rows_read_{method}"] = found.mean(method, "rows_read")
+    return compare_with_paper({**ours, "row_recall_ceiling": ceiling})
 
 
-def _describe_findings(found: Mapping[str, RowCounts], ceiling: Estimate, allowed: int) -> Iterator[str]:
-    for method in reversed(_COMPARED):
-        rows = found[method]
-        recall, read = format_number(rows.mean("row_recall_read")), format_number(rows.mean("rows_read"), ".2f")
-        each = rows.efficiency
-        per_row = f": {format_number(each, '.1f')} thousandths of recall for each row" if each else ""
-        yield f"{METHODS.title(method)} finds {recall} of the needed rows and reads {read}{per_row}."
-    yield (
-        f"With {allowed} rows nobody can find more than {ceiling.value:.3f} of them: compare the methods, not recall "
-        "with 1."
-    )
-
-
-def _methods_table(found: Mapping[str, RowCounts]) -> Table:
-    columns = (
-        Column("method"),
-        Column("row recall", "of rows read", bounded=True),
-        Column("row recall at the end", "of rows retained", bounded=True),
-        Column("rows read", "per question", digits=2, bounded=True),
-        Column("recall per row read", "times 1,000", digits=2, bounded=True),
-        Column("answer rows", "share in the answer", bounded=True),
-        Column("tokens", "per question", digits=0, bounded=True),
-    )
-    rows: tuple[tuple[CellValue, ...], ...] = tuple(
-        (
-            METHODS.title(method),
-            *(own.mean(name) for name in ("row_recall_read", "evidence_recall", "rows_read")),
-            own.efficiency,
-            *(own.mean(name) for name in ("answer_row_recall", "tokens")),
-        )
-        for method, own in found.items()
-    )
-    return Table("methods", "Rows found and rows read", columns, rows)
-
-
-def _differences_table(found: Mapping[str, RowCounts]) -> Table:
-    columns = (
-        Column("against"),
-        Column("row recall difference", bounded=True),
-        Column("rows read difference", digits=2, bounded=True),
-        Column("recall per row read difference", "times 1,000", digits=2, bounded=True),
-    )
-    names = ("row_recall_read", "rows_read")
-    rows: list[tuple[CellValue, ...]] = []
-    for method in _COMPARED:
-        if method != _METHOD:
-            sides = ({name: found[each].values[name] for name in names} for each in (_METHOD, method))
-            pair = compare(*sides)
-            differences = (pair.measures[name].difference.without_flat_interval() for name in names)
-            rows.append((METHODS.title(method), *differences, found[_METHOD].efficiency_gain(found[method])))
-    title = f"{METHODS.title(_METHOD)} minus each other method, on the same questions"
-    return Table("differences", title, columns, tuple(rows), "Paired resamples.")
-
-
-def _ceilings_table(ceilings: Mapping[int, Estimate]) -> Table:
-    columns = (Column("rows that may be read"), Column("highest row recall", bounded=True))
-    note = "The mean over questions of min(1, rows that may be read / rows needed)."
-    return Table("ceilings", "What no method can exceed", columns, tuple(ceilings.items()), note)
-
-
-def _draw_rows(found: Mapping[str, RowCounts], ceiling: Estimate, allowed: int, figure: Figure) -> None:
-    recall_axes, ratio_axes = figure.subplots(1, 2, width_ratios=(1.4, 1))
-    for axes in (recall_axes, ratio_axes):
-        axes.grid(axis="y", color="0.92")
-        axes.set_axisbelow(True)
-    points = [(rows.mean("rows_read"), rows.mean("row_recall_read")) for rows in found.values()]
-    _draw_recall(recall_axes, points, ceiling, allowed)
-    _draw_ratios(ratio_axes, found)
-    figure.draw_without_rendering()
-    names = zip(points, found, strict=True)
-    label_points(recall_axes, [(read.value, recall.value, METHODS.title(name)) for (read, recall), name in names])
-
-
-def _draw_recall(axes: Axes, points: Sequence[tuple[Estimate, Estimate]], ceiling: Estimate, allowed: int) -> None:
-    for place, (read, recall) in enumerate(points):
+def _draw_rows(found: Compared, ratios: Mapping[str, Estimate | None], ceiling: Estimate, figure: Figure) -> None:
+    axes, ratio_axes = figure.subplots(1, 2, width_ratios=(1.4, 1))
+    label_axes(axes, "Rows found by rows read", "mean rows read per question", "row recall: share of needed rows found")
+    points = []
+    for place, method in enumerate(_COMPARED):
+        read, recall = (found.mean(method, measure) or Estimate(0.0) for measure in ("rows_read", "row_recall_read"))
         draw_interval(axes, recall, read.value, "0.65")
-        draw_interval(axes, read, recall.value, "0.65", upright=False, linewidth=1.2)
-        filled = "black" if place == len(points) - 1 else "white"
-        axes.plot([read.value], [recall.value], MARKERS[place], ms=9, mfc=filled, mec="black", zorder=3)
-    axes.axhline(ceiling.value, color="black", linestyle=":", linewidth=1.2)
-    right = 1.15 * max(allowed, *(read.high or read.value for read, _ in points))
-    words = f"most that {allowed} rows can give"
-    axes.annotate(words, (right, ceiling.value), (-4, 4), textcoords="offset points", ha="right", fontsize=9)
-    axes.set_xlim(0, right)
-    axes.set_ylim(0, 1.15 * max(ceiling.value, *(recall.high or recall.value for _, recall in points)))
-    axes.set_title("Rows found by rows read", fontsize=11)
-    axes.set_xlabel("mean rows read per question (fewer is cheaper)")
-    axes.set_ylabel("row recall: share of needed rows found")
-
-
-def _draw_ratios(axes: Axes, found: Mapping[str, RowCounts]) -> None:
-    for place, rows in enumerate(found.values()):
-        if (ratio := rows.efficiency) is None:
-            continue
-        axes.bar(place, ratio.value, 0.6, color="0.88", edgecolor="black", hatch=HATCHES[place])
-        draw_interval(axes, ratio, place, "black")
-        offset: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 9}
-        axes.annotate(f"{ratio.value:.1f}", (place, ratio.value), (-4, 3), **offset)
-    axes.set_xticks(range(len(found)), [METHODS.title(method) for method in found])
-    axes.set_xlim(-0.6, len(found) - 0.4)
-    axes.set_title("Found for each row read", fontsize=11)
-    axes.set_ylabel("row recall per row read (times 1,000)")
+        draw_interval(axes, read, recall.value, "0.65", upright=False)
+        fill = "black" if method == METHOD else "white"
+        axes.plot([read.value], [recall.value], MARKERS[place], ms=9, mfc=fill, mec="black", zorder=3)
+        points.append((read.value, recall.value, METHODS.title(method)))
+    axes.axhline(ceiling.value, color="black", linestyle=":", linewidth=1.2, label="highest possible recall")
+    axes.legend(loc="lower right", fontsize=8, framealpha=1)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    label_axes(ratio_axes, "Found for each row read", y="row recall per row read (times 1,000)")
+    draw_bars(ratio_axes, [METHODS.title(method) for method in ratios], {"": list(ratios.values())}, ".1f")
+    figure.draw_without_rendering()
+    label_points(axes, points)

@@ -1,7 +1,7 @@
-"""Makes studies: finds or makes the runs that they need, works each study out of their records, and writes it.
+"""Make studies: find or make the runs that they need, compute each study from their records, and write it.
 
-Nothing is printed and nobody is asked. `run` makes one study; `prepare_studies` first says what is ahead, for callers
-that ask before they go on, as the command line does.
+Nothing is printed and no user is asked. `run` makes one study; `prepare_studies` only plans, for callers that show an
+estimate first, as the command line does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
 from beliefrag.models.providers import use_server_model
 from beliefrag.report.figure import save_figure
-from beliefrag.report.page import Block, BulletList, Heading, Page, PageLink, Paragraph, Picture
-from beliefrag.report.table import Table
+from beliefrag.report.table import Block, Heading, Page, PageLink, Table
+from beliefrag.runs.comparability import unmet_settings
 from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate
@@ -35,24 +35,103 @@ from beliefrag.studies.study import (
     StudyContext,
     StudyError,
     StudyResult,
-    apply_changes,
     choose_studies,
-    combine_runs,
-    find_reusable_runs,
-    reject_unused_runs,
 )
 from beliefrag.verifiers import build_verifier
 
-__all__ = ["NUMBERS_FILE", "PreparedStudies", "StudyProgress", "prepare_studies", "run", "write_index", "write_study"]
+__all__ = [
+    "NUMBERS_FILE",
+    "PreparedStudies",
+    "StudyProgress",
+    "apply_changes",
+    "combine_runs",
+    "find_reusable_runs",
+    "prepare_studies",
+    "reason_against",
+    "run",
+    "write_index",
+    "write_study",
+]
 
 NUMBERS_FILE = "numbers.json"
 _PICTURES = ("figure.png", "figure.pdf")
 
 
+def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
+    """Return one run for each name, with the methods of all studies that need it."""
+    by_name: dict[str, RequiredRun] = {}
+    for run in required:
+        first = by_name.get(run.name, run)
+        if replace(first, methods=(), sufficient_methods=None) != replace(run, methods=(), sufficient_methods=None):
+            raise ValueError(f"two studies need different runs under the name {run.name!r}")
+        methods, sufficient = (
+            tuple(dict.fromkeys((*own(first), *own(run)))) for own in (lambda each: each.methods, _sufficient_methods)
+        )
+        by_name[run.name] = replace(first, methods=methods, sufficient_methods=sufficient)
+    return list(by_name.values())
+
+
+def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
+    """Return the settings that a required run is made with."""
+    values = settings.model_dump()
+    for name, value in required.changes.items():
+        group = values
+        *groups, last = name.split(".")
+        for each in groups:
+            group = group[each]
+        if last not in group:
+            raise ValueError(f"no setting is called {name!r}")
+        group[last] = value
+    return Settings.model_validate(values)
+
+
+def reason_against(required: RequiredRun, run: RunRecord) -> str:
+    """Return why an existing run cannot replace a required one; empty if it can."""
+    if missing := [method for method in _sufficient_methods(required) if method not in run.methods]:
+        return f"it has no episodes of {', '.join(missing)}"
+    if not any(required.kind.may_include(name) for name in run.datasets):
+        return f"it has no {required.kind.description}"
+    if required.make_intervention:
+        return "its episodes depend on another run"
+    if run.interventions:
+        return "its episodes do not decide with their own answerability"
+    return next(unmet_settings(run, required.changes, required.injection), "")
+
+
+def find_reusable_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> dict[str, str]:
+    """Return for each required run that has one the folder of the first existing run that can replace it."""
+    found = {each.name: [folder for folder, run in runs.items() if not reason_against(each, run)] for each in required}
+    return {name: folders[0] for name, folders in found.items() if folders}
+
+
+def _sufficient_methods(required: RequiredRun) -> tuple[str, ...]:
+    return required.methods if required.sufficient_methods is None else required.sufficient_methods
+
+
+def _reject_unused_runs(required: Sequence[RequiredRun], runs: Mapping[str, RunRecord]) -> None:
+    for folder, run in runs.items():
+        reasons = {each.name: reason_against(each, run) for each in required}
+        if all(reasons.values()):
+            why = "; ".join(f"{reason} (run {name})" for name, reason in reasons.items())
+            remedy = "Name another run with --from, or datasets with --data to make what is needed."
+            raise StudyError(f"The run {folder} lacks what is needed: {why}.", remedy=remedy)
+
+
+def _explain_missing(runs: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]) -> str:
+    """Return why a study cannot be made; empty if it can."""
+    wanted = combine_runs(runs)
+    reusable = find_reusable_runs(wanted, records)
+    for each in wanted:
+        if each.name not in reusable and not any(map(each.kind.includes, datasets)):
+            given = f"none of the {len(datasets)} datasets given is" if datasets else "none is given"
+            return f"it needs {each.kind.description}, and {given} of them."
+    return ""
+
+
 def write_study(
     study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], folder: Path
 ) -> list[Path]:
-    """Write the files of a study into its folder, over those of an earlier time. The same records give the same bytes.
+    """Write the files of a study into its folder, over earlier ones. The same records give the same bytes.
 
     Raises:
         StudyError: They cannot be written.
@@ -64,84 +143,62 @@ def write_study(
         _remove_earlier_files(folder)
         figure = result.open_figure()
         pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
-        page = Page(study.extension.title, tuple(_study_blocks(study, result, recordings, pictures)))
-        texts |= {"index.md": page.to_markdown(), "index.html": page.to_html()}
+        blocks = (
+            *(study.extension.summary, *result.page_blocks(figure, _PICTURES[0])),
+            *(Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes),
+            *(block for name, recording in recordings.items() for block in _run_blocks(name, recording)),
+        )
+        _write_page(Page(study.extension.title, blocks), folder)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    return [*(folder / name for name in texts), *pictures]
+    return [*(folder / name for name in (*texts, "index.md", "index.html")), *pictures]
 
 
-def write_index(folder: Path, left_out: Mapping[str, str]) -> list[Path]:
-    """Write the page that leads to all studies that the folder holds.
-
-    Args:
-        folder: Where the folders of the studies are.
-        left_out: For each study that was not made, by name, why.
+def write_index(folder: Path, left_out: Mapping[str, str]) -> None:
+    """Write the page that leads to all studies in the folder, and says why others were left out.
 
     Raises:
         StudyError: It cannot be written, or the numbers of a study cannot be read.
     """
     made = {path.parent.name for path in folder.glob(f"*/{NUMBERS_FILE}")}
+    blocks: list[Block] = ["In brackets: 95 % intervals over questions; ? marks one that rests on few of them."]
     try:
-        page = Page(
-            "Studies", tuple(_index_blocks(folder, [n for n in STUDIES if n in made or n in left_out], left_out))
-        )
-        files = {folder / "index.md": page.to_markdown(), folder / "index.html": page.to_html()}
-        for path, text in files.items():
-            path.write_text(text, encoding="utf-8")
+        for name in (name for name in STUDIES if name in made or name in left_out):
+            blocks += [Heading(STUDIES[name].title), STUDIES[name].summary]
+            blocks += [f"Not made: {left_out[name]}"] if name in left_out else _summary_blocks(folder, name)
+        _write_page(Page("Studies", tuple(blocks)), folder)
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    return list(files)
 
 
-def _study_blocks(
-    study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], pictures: Sequence[Path]
-) -> Iterator[Block]:
-    """Return what the page of a study holds, from top to bottom."""
-    yield Paragraph(study.extension.summary)
-    figure: list[Block] = []
-    if pictures:
-        figure = [Picture(pictures[0], pictures[0].name, result.caption)]
-        figure.append(Paragraph(f"{result.caption} Also as figure.pdf."))
-    yield from result.page_blocks(figure)
-    yield Heading("How")
-    yield BulletList(study.options.protocol)
-    yield Heading("What it rests on")
-    yield Paragraph(result.sample)
-    yield BulletList(result.notes)
-    for name, recording in recordings.items():
-        yield Paragraph(f"Run {name}:")
-        facts = ((what, _as_text(which)) for what, which in _provenance(recording).items())
-        yield Table.of_texts(name, "", ("what", "which"), facts)
+def _summary_blocks(folder: Path, name: str) -> list[Block]:
+    path = folder / name / NUMBERS_FILE
+    try:
+        record = json.loads(path.read_bytes())
+        findings = tuple(str(each) for each in record["findings"])
+        calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
+        rests_on = f"{record['n']} Calibration: {', '.join(calibrations)}."
+    except (ValueError, KeyError, TypeError):
+        raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
+    return [findings, rests_on, PageLink(f"The whole study: {name}", f"{name}/index")]
 
 
-def _index_blocks(folder: Path, names: Iterable[str], left_out: Mapping[str, str]) -> Iterator[Block]:
-    yield Paragraph("In brackets: 95 % intervals over questions; ? marks one that rests on few of them.")
-    for name in names:
-        study = STUDIES[name]
-        yield Heading(study.title)
-        yield Paragraph(study.summary)
-        if name in left_out:
-            yield Paragraph(f"Not made: {left_out[name]}")
-            continue
-        path = folder / name / NUMBERS_FILE
-        try:
-            record = json.loads(path.read_bytes())
-            findings = tuple(str(each) for each in record["findings"])
-            sample = str(record["n"])
-            calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
-        except (ValueError, KeyError, TypeError):
-            raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
-        yield BulletList(findings)
-        yield Paragraph(f"{sample} Calibration: {', '.join(calibrations)}.")
-        yield PageLink(f"The whole study: {name}", f"{name}/index")
+def _write_page(page: Page, folder: Path) -> None:
+    (folder / "index.md").write_text(page.to_markdown(), encoding="utf-8")
+    (folder / "index.html").write_text(page.to_html(), encoding="utf-8")
+
+
+def _run_blocks(name: str, recording: Recording) -> Iterator[Block]:
+    yield f"Run {name}:"
+    facts = ((what, _as_text(which)) for what, which in _provenance(recording).items())
+    yield Table.of_texts(name, "", ("what", "which"), facts)
 
 
 def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording]) -> dict[str, Any]:
     return {
-        "format": 1,
+        "format": 2,
         "study": study.name,
         "title": study.extension.title,
         "question": study.extension.summary,
@@ -149,17 +206,15 @@ def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[s
         "n": result.sample,
         "findings": list(result.findings),
         "notes": list(result.notes),
-        "published": [
-            {"what": each.what, "theirs": each.theirs, "ours": _as_json(each.ours)} for each in result.paper_values
-        ],
+        "published": [{"what": p.what, "theirs": p.theirs, "ours": _as_json(p.ours)} for p in result.paper_values],
         "numbers": _as_json(result.numbers),
-        "tables": [table.name for table in result.tables],
+        "tables": {table.name: _as_json(table.records) for table in result.tables},
         "runs": {name: _provenance(recording) for name, recording in recordings.items()},
     }
 
 
 def _provenance(recording: Recording) -> dict[str, Any]:
-    """Return what the numbers of a run depend on. Nothing of it changes when the same run is made again."""
+    """Return what the numbers of a run depend on, without time or path."""
     run = recording.run
     used = next(iter(run.calibrations), None)
     sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
@@ -185,9 +240,7 @@ def _as_json(value: Any) -> Any:
         return value.record()
     if isinstance(value, Mapping):
         return {name: _as_json(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(each) for each in value]
-    return value
+    return [_as_json(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _as_text(value: Any) -> str:
@@ -197,28 +250,23 @@ def _as_text(value: Any) -> str:
 
 
 def _remove_earlier_files(folder: Path) -> None:
-    """Removes tables and pictures of an earlier time: if they are not written again, they must not stay."""
+    """Remove the tables and pictures that an earlier result lists, and no other files."""
     try:
         earlier = json.loads((folder / NUMBERS_FILE).read_bytes())["tables"]
     except (OSError, ValueError, KeyError, TypeError):
         return
-    # Other files in the folder belong to somebody else, and stay.
     for name in [f"{Path(str(table)).name}.csv" for table in earlier] + list(_PICTURES):
         (folder / name).unlink(missing_ok=True)
 
 
 def _cannot_write(folder: Path, error: OSError) -> StudyError:
-    return StudyError(
-        f"The study cannot be written to {folder}: {error.strerror}.", remedy="Name another folder with --out."
-    )
-
-
-_RUN_TO_THE_END = "The same call goes on where it was."
+    remedy = "Name another folder with --out."
+    return StudyError(f"The study cannot be written to {folder}: {error.strerror}.", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class StudyProgress:
-    """How far the runs of a study have come."""
+    """The progress of the runs of a study."""
 
     run: str
     """The name of the run that is being made."""
@@ -235,7 +283,7 @@ class PreparedStudies:
     """For each study that cannot be made, by name, why."""
     context: StudyContext
     runs: tuple[RequiredRun, ...]
-    """All runs that the studies need, each after those that it rests on."""
+    """All runs that the studies need, each after those that it depends on."""
     reusable: Mapping[str, Path]
     """The folders of existing runs that are used, by the names of the required ones."""
     datasets: tuple[Dataset, ...]
@@ -245,13 +293,12 @@ class PreparedStudies:
     out: Path
     concurrency: int | None = None
 
-    def folder(self, required: RequiredRun | str) -> Path:
-        """Return the folder of a required run: of an existing one, or in a folder that all studies share."""
-        name = required if isinstance(required, str) else required.name
+    def folder(self, name: str) -> Path:
+        """Return the folder of a required run: that of an existing run, or one that all studies share."""
         return self.reusable.get(name, self.out / "runs" / name)
 
     def previews(self) -> Iterator[tuple[str, Preview]]:
-        """Return what is ahead in each run that is made. Each is closed again, for open runs hold their indexes."""
+        """Yield a preview of each run that is made. Each is closed again, for open runs hold their indexes."""
         for required in self.runs:
             if required.name not in self.reusable:
                 how = self._how_to_make(required, self._read_begun(required))
@@ -260,14 +307,14 @@ class PreparedStudies:
     def make_runs(
         self, carry_out: Callable[[str, PreparedRun], bool], *, finished: Collection[str] = ()
     ) -> dict[str, Recording] | None:
-        """Make the runs one after the other, and reads what was recorded.
+        """Make the runs one after the other, and read their records.
 
         Args:
-            carry_out: Plays a run of that name; gives False where it was stopped.
-            finished: Names of runs that have nothing left to do, as a preview said.
+            carry_out: Plays a run of that name; returns False if it was stopped.
+            finished: Names of runs that a preview found to be finished.
 
         Returns:
-            The recordings by name; None where a run was stopped.
+            The recordings by name; None if a run was stopped.
         """
         recordings: dict[str, Recording] = {}
         for required in self.runs:
@@ -276,13 +323,13 @@ class PreparedStudies:
                 prepared = bench.prepare_run(**self._how_to_make(required, recordings))
                 if not carry_out(required.name, prepared):
                     return None
-            # A run that was made here has no other datasets than it should; of an existing one some may not count.
+            # A run that was made here has only matching datasets; an existing one may have others.
             counts = required.kind.may_include if reused else lambda dataset: True
-            recordings[required.name] = Recording.read(self.folder(required), counts)
+            recordings[required.name] = Recording.read(self.folder(required.name), counts)
         return recordings
 
     def analyse(self, study: ChosenStudy, recordings: Mapping[str, Recording]) -> StudyResult:
-        """Work out one study from the recordings, and writes it into its folder.
+        """Compute one study from the recordings, and write it into its folder.
 
         Raises:
             StudyError: It cannot be written.
@@ -292,14 +339,14 @@ class PreparedStudies:
         write_study(study, result, own, self.out / study.name)
         return result
 
-    def write_index(self) -> list[Path]:
+    def write_index(self) -> None:
         """Write the page that leads to all studies of the folder."""
-        return write_index(self.out, self.left_out)
+        write_index(self.out, self.left_out)
 
     def _how_to_make(self, required: RequiredRun, recordings: Mapping[str, Recording]) -> dict[str, Any]:
-        datasets = _matching_datasets(required, self.datasets)
+        datasets = tuple(filter(required.kind.includes, self.datasets))
         interventions = {}
-        # A plan does not depend on an intervention, and is made before the recordings of earlier runs are there.
+        # A preview of a run that has not begun needs no intervention: recordings of earlier runs may be missing.
         if required.make_intervention is not None and recordings.keys() >= set(required.after):
             interventions = {each.name: required.make_intervention(each.name, recordings) for each in datasets}
         spec = replace(
@@ -311,13 +358,13 @@ class PreparedStudies:
             injection=replace(required.injection, seed=self.spec.seed),
             interventions=interventions,
         )
-        settings = apply_changes(self.settings, required)
-        return {"spec": spec, "out": self.folder(required), "settings": settings, "concurrency": self.concurrency}
+        settings, out = apply_changes(self.settings, required), self.folder(required.name)
+        return {"spec": spec, "out": out, "settings": settings, "concurrency": self.concurrency}
 
     def _read_begun(self, required: RequiredRun) -> dict[str, Recording]:
-        """Read the recordings that a run rests on, where it has begun: what is asked for now is compared with them."""
+        """Read the recordings that a run depends on, if it has begun: a resumed run must have the same intervention."""
         folders = {name: self.folder(name) for name in required.after}
-        if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), self.folder(required))):
+        if not all((folder / RUN_FILE).exists() for folder in (*folders.values(), self.folder(required.name))):
             return {}
         return {name: Recording.read(folder) for name, folder in folders.items()}
 
@@ -333,17 +380,9 @@ def prepare_studies(
     label: Label = "f1",
     concurrency: int | None = None,
 ) -> PreparedStudies:
-    """Find out which runs studies need, which existing runs can be used, and which studies cannot be made.
+    """Find which runs studies need, which existing runs can be used, and which studies cannot be made.
 
-    Args:
-        studies: What to make.
-        out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
-        data: Datasets, or folders of datasets, to make runs on.
-        reuse: Folders of existing runs, to use instead of making new ones.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
-        label: The measure that says whether an answer is right.
-        concurrency: Most calls at a time.
+    The arguments are those of `run`.
 
     Raises:
         StudyError: A given run cannot be used, or none of the studies can be made.
@@ -355,7 +394,7 @@ def prepare_studies(
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)
     records = {str(path): RunRecord.read(Path(path)) for path in reuse}
     required = {study.name: study.options.required_runs(context) for study in studies}
-    reject_unused_runs(combine_runs(run for each in required.values() for run in each), records)
+    _reject_unused_runs(combine_runs(run for each in required.values() for run in each), records)
     left_out = {name: why for name, each in required.items() if (why := _explain_missing(each, records, datasets))}
     if len(left_out) == len(studies):
         name, why = next(iter(left_out.items()))
@@ -402,25 +441,17 @@ def run(
         label: The measure that says whether an answer is right.
         concurrency: Most calls at a time.
         progress: Called at the beginning of each run and after every episode.
-        control: Its `stop` and `cancel` end the runs early; the same call goes on with them.
+        control: Its `stop` and `cancel` end the runs early; the same call resumes them.
 
     Raises:
         SettingsError: The name, an option or a value cannot be used.
         StudyError: The study lacks something that it needs, or was stopped.
         BeliefRAGError: Something else cannot be used; the message says what.
     """
-    prepared = prepare_studies(
-        choose_studies(name, options),
-        out=out,
-        data=data,
-        reuse=reuse,
-        settings=settings,
-        spec=spec,
-        label=label,
-        concurrency=concurrency,
-    )
+    how: Any = {"settings": settings, "spec": spec, "label": label, "concurrency": concurrency}
+    prepared = prepare_studies(choose_studies(name, options), out=out, data=data, reuse=reuse, **how)
     if len(prepared.studies) != 1:
-        raise StudyError(f"{name!r} stands for several studies.", remedy="Name one of them.")
+        raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 
     def carry_out(run_name: str, planned: PreparedRun) -> bool:
         def report(each: RunProgress) -> None:
@@ -432,24 +463,7 @@ def run(
 
     recordings = prepared.make_runs(carry_out)
     if recordings is None:
-        raise StudyError(f"The study {name} was stopped before its runs had ended.", remedy=_RUN_TO_THE_END)
+        raise StudyError(f"The study {name} was stopped before its runs had ended.", remedy="Call it again to resume.")
     result = prepared.analyse(prepared.studies[0], recordings)
     prepared.write_index()
     return result
-
-
-def _matching_datasets(required: RequiredRun, datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
-    return tuple(dataset for dataset in datasets if required.kind.includes(dataset))
-
-
-def _explain_missing(
-    required: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]
-) -> str:
-    """Return why a study cannot be made; empty where it can."""
-    runs = combine_runs(required)
-    reusable = find_reusable_runs(runs, records)
-    for each in runs:
-        if each.name not in reusable and not _matching_datasets(each, datasets):
-            given = f"none of the {len(datasets)} datasets given is" if datasets else "none is given"
-            return f"it needs {each.kind.description}, and {given} of them."
-    return ""

@@ -6,132 +6,39 @@ Ablations are settings of the policy. Interventions exchange answerability befor
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from beliefrag.methods.intervention import FrozenAnswerability, Intervention, MatchedState, PermutedAnswerability
 from beliefrag.policy import Thresholds
-from beliefrag.report.figure import HATCHES, draw_interval
+from beliefrag.report.figure import draw_bars, label_axes
 from beliefrag.report.published import published_numbers
-from beliefrag.report.table import CellValue, Column, Table, format_number
+from beliefrag.report.table import Column, Table
 from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import Label
-from beliefrag.runs.statistics import Estimate, PairedComparison, compare_over_datasets, mean_over_datasets
-from beliefrag.runs.summary import MEAN
 from beliefrag.studies.study import (
+    METHOD,
     MULTI_HOP,
     STUDIES,
-    PaperValue,
+    Compared,
+    Extra,
     Recording,
     RequiredRun,
     StudyContext,
     StudyResult,
     compare_with_paper,
+    describe_counts,
     find_difference,
 )
 from beliefrag.types import Action
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ABLATIONS",
-    "ACCURACY",
-    "INTERVENTIONS",
-    "VARIANT_MEASURES",
-    "MechanismStudy",
-    "MethodVariant",
-    "Variants",
-    "match_states",
-]
+__all__ = ["MechanismStudy"]
 
-ACCURACY = "accuracy"
-VARIANT_MEASURES = (ACCURACY, "f1", "rounds", "tokens")
-_MIN_SHARED = 2
-"""Questions of a dataset that all variants must share: one question says nothing about others."""
-
-
-Values = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By dataset, measure and question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variants:
-    """The numbers of each variant on the questions that all of them finished."""
-
-    values: Mapping[str, Values]
-    """Values by the name of the variant."""
-    left_out: Mapping[str, int]
-    """Questions of each dataset that some variant did not finish, or was not asked."""
-    too_few: tuple[str, ...] = ()
-    """Datasets of which so few questions are shared that they are in no number."""
-
-    @classmethod
-    def from_recordings(cls, recordings: Mapping[str, Recording], method: str, label: Label) -> Variants:
-        """Take the episodes of one method from several runs, by the names of the variants."""
-        datasets = set.intersection(*(set(recording.datasets) for recording in recordings.values()))
-        values: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in recordings}
-        left_out, too_few = {}, []
-        for dataset in sorted(datasets):
-            own = {name: _read_values(recording, method, dataset, label) for name, recording in recordings.items()}
-            ids = [set(by_id) for each in own.values() for by_id in each.values()]
-            common, everything = set.intersection(*ids), set.union(*ids)
-            if len(common) < _MIN_SHARED:
-                too_few.append(dataset)
-                continue
-            left_out[dataset] = len(everything - common)
-            for name, each in own.items():
-                values[name][dataset] = {m: {key: by_id[key] for key in sorted(common)} for m, by_id in each.items()}
-        return cls(values, left_out, tuple(too_few))
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """The datasets with enough questions."""
-        return tuple(self.left_out)
-
-    @property
-    def questions(self) -> Mapping[str, int]:
-        """How many questions of each dataset are compared."""
-        first = next(iter(self.values.values()))
-        return {dataset: len(first[dataset][ACCURACY]) for dataset in self.datasets}
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """What numbers are given for: the mean over datasets, where there are several, and each dataset."""
-        return (MEAN, *self.datasets) if len(self.datasets) > 1 else self.datasets
-
-    def mean(self, variant: str, scope: str, measure: str) -> Estimate:
-        """Return the mean of a measure with its interval, for a dataset or over all."""
-        datasets = self.datasets if scope == MEAN else (scope,)
-        return mean_over_datasets(
-            {name: self.values[variant][name][measure] for name in datasets}
-        ).without_flat_interval()
-
-    def compare(self, variant: str, other: str, scope: str = MEAN) -> PairedComparison:
-        """Return the paired difference of two variants, the first minus the second."""
-        datasets = self.datasets if scope == MEAN else (scope,)
-        sides = ({name: self.values[each][name] for name in datasets} for each in (variant, other))
-        return compare_over_datasets(*sides)
-
-    def notes(self) -> Iterator[str]:
-        """Return a sentence for each dataset of which some or all questions are left out."""
-        if self.too_few:
-            names = ", ".join(self.too_few)
-            yield f"Left out, with fewer than {_MIN_SHARED} questions that every variant finished: {names}."
-        for name, count in self.left_out.items():
-            if count:
-                yield f"Of {name} {count} questions are left out: not every variant finished them or was asked them."
-
-
-def _read_values(recording: Recording, method: str, dataset: str, label: Label) -> dict[str, dict[str, float]]:
-    found = {name: recording.values(method, dataset, name) for name in VARIANT_MEASURES if name != ACCURACY}
-    return {ACCURACY: recording.accuracy(method, dataset, label), **found}
-
-
-_METHOD = "beliefrag"
 _THRESHOLD = 0.55
 """The threshold of the answer gate in the interventions of the paper."""
 _LIVE_RUN = "answerability_live"
@@ -150,7 +57,7 @@ class MethodVariant:
 def match_states(live: Recording, dataset: str) -> dict[int, tuple[MatchedState, ...]]:
     """Return the states of the live episodes on a dataset whose answerability others can take, by round."""
     by_round: dict[int, list[MatchedState]] = defaultdict(list)
-    for trajectory in live.trajectories_of(_METHOD):
+    for trajectory in live.trajectories_of(METHOD):
         for state in trajectory.states if trajectory.dataset == dataset else ():
             if state.retained and state.answerability is not None:
                 by_round[state.rounds].append(MatchedState(trajectory.question_id, state.answerability))
@@ -166,54 +73,33 @@ def _permute(dataset: str, recordings: Mapping[str, Recording]) -> Intervention:
     return PermutedAnswerability(match_states(live, dataset), live.run.seed)
 
 
-def _require(name: str, **more: Any) -> RequiredRun:
-    return RequiredRun(name, (_METHOD,), kind=MULTI_HOP, **more)
-
-
-def _switch_off(*thresholds: str) -> dict[str, bool]:
-    return {f"thresholds.{threshold}": False for threshold in thresholds}
-
-
 _STARTS = ("correct_conflict", "correct_unreliable", "correct_flagged")
 _STUDIED = frozenset({*_STARTS, "correction_prunes", "correction_replaces"})
 """The thresholds in which ablations differ."""
-_AT_THRESHOLD = {"thresholds.answer": _THRESHOLD}
+
+
+def _ablation(name: str, paper_id: str, *off: str) -> MethodVariant:
+    changes = {f"thresholds.{threshold}": False for threshold in off}
+    run = RequiredRun(name.replace(" ", "_"), (METHOD,), kind=MULTI_HOP, changes=changes)
+    return MethodVariant(name, run, {"accuracy": paper_id})
+
+
+def _intervention(name: str, **more: Any) -> MethodVariant:
+    run = RequiredRun(f"answerability_{name}", (METHOD,), MULTI_HOP, {"thresholds.answer": _THRESHOLD}, **more)
+    return MethodVariant(name, run, {"accuracy": f"answerability_{name}", "rounds": f"rounds_{name}"})
+
 
 ABLATIONS = (
-    # The run of the first one is the one that others compare methods in: BeliefRAG as it is.
-    MethodVariant("full", RequiredRun("comparison", (_METHOD,)), {"accuracy": "correction_full"}),
-    MethodVariant(
-        "no correction",
-        _require("no_correction", changes=_switch_off(*_STARTS)),
-        {"accuracy": "correction_none"},
-    ),
-    MethodVariant(
-        "no verification",
-        _require("no_verification", changes=_switch_off("correction_prunes")),
-        {"accuracy": "verification_none"},
-    ),
-    MethodVariant(
-        "prune only",
-        _require("prune_only", changes=_switch_off("correction_replaces")),
-        {"accuracy": "prune_only"},
-    ),
+    # The first run is the one that other studies compare methods in: BeliefRAG as it is.
+    MethodVariant("full", RequiredRun("comparison", (METHOD,)), {"accuracy": "correction_full"}),
+    _ablation("no correction", "correction_none", *_STARTS),
+    _ablation("no verification", "verification_none", "correction_prunes"),
+    _ablation("prune only", "prune_only", "correction_replaces"),
 )
 INTERVENTIONS = (
-    MethodVariant(
-        "live",
-        _require(_LIVE_RUN, changes=_AT_THRESHOLD),
-        {"accuracy": "answerability_live", "rounds": "rounds_live"},
-    ),
-    MethodVariant(
-        "permuted",
-        _require("answerability_permuted", changes=_AT_THRESHOLD, make_intervention=_permute, after=(_LIVE_RUN,)),
-        {"accuracy": "answerability_permuted", "rounds": "rounds_permuted"},
-    ),
-    MethodVariant(
-        "frozen",
-        _require("answerability_frozen", changes=_AT_THRESHOLD, make_intervention=_freeze),
-        {"accuracy": "answerability_frozen", "rounds": "rounds_frozen"},
-    ),
+    _intervention("live"),
+    _intervention("permuted", make_intervention=_permute, after=(_LIVE_RUN,)),
+    _intervention("frozen", make_intervention=_freeze),
 )
 _GROUPS = {"ablations": ABLATIONS, "interventions": INTERVENTIONS}
 
@@ -233,15 +119,11 @@ class MechanismStudy:
         "No correction: conflict, low reliability and flagged passages start nothing.",
         "No verification: a correction rewrites and searches, but VERIFY is left out and nothing is dropped.",
         "Prune only: VERIFY drops passages, and no search replaces them.",
-        "The ablated corrections start at the states at which the whole one does.",
-        "The paper only names its ablations. 'No verification' is read here as: without the action VERIFY.",
-        "Without any verifier at all the answer gate would have nothing to read, and every episode would end alike.",
-        f"Interventions answer from {_THRESHOLD:g} on, as in the paper, and change no more than the number compared.",
+        "The paper only names its ablations; without any verifier the answer gate would have nothing to read.",
+        f"Interventions answer from {_THRESHOLD:g} on, as in the paper, and change only the compared number.",
         "Permuted: at each state the answerability of another question's state in the live run, drawn by a seed.",
-        "Such a state is matched: same dataset, as many searches made.",
-        "Where no other question was searched for so often, the latest round that has one stands in.",
+        "Such a state has the same dataset and number of searches, or else that of the latest round that has one.",
         "Frozen: the answerability of the episode's first state with evidence, throughout.",
-        "Before there is evidence answerability is a constant of the calibration, and is left alone.",
         "Accuracy is the share of right answers. Means over datasets are simple; questions are resampled within each.",
     )
 
@@ -251,268 +133,151 @@ class MechanismStudy:
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
         """Compare each variant with the first one of its group."""
-        counts = "; ".join(f"{name}: {_count_episodes(recordings, group)}" for name, group in _GROUPS.items())
-        if why := _explain_unlike_runs(recordings):
-            return StudyResult.insufficient(why, sample=counts)
-        values = {
-            name: Variants.from_recordings(
-                {variant.name: recordings[variant.run.name] for variant in group}, _METHOD, context.label
-            )
-            for name, group in _GROUPS.items()
+        groups: dict[str, Compared] = {}
+        another_way: dict[str, float] = {}
+        for name, variants in _GROUPS.items():
+            own = {variant.name: recordings[variant.run.name] for variant in variants}
+            groups[name] = compare_variants(own, context.label)
+            another_way |= _share_acting_differently(own, groups[name])
+        sample = "; ".join(f"{name}: {describe_counts(found.questions)}" for name, found in groups.items()) + "."
+        why = _explain_unlike_runs(recordings)
+        if not why and not all(found.scopes for found in groups.values()):
+            why = "Every variant must have finished at least two questions of one dataset, and the same ones."
+        if why:
+            return StudyResult.insufficient(why, sample=sample)
+        tables: list[Table] = []
+        for name, found in groups.items():
+            tables.append(found.means_table(name, f"{name.capitalize()}: the means of each variant"))
+            acts: Extra = lambda scope, variant, first=found.scopes[0]: {  # type: ignore[misc] # noqa: E731
+                "another way (share of all questions)": another_way[variant] if scope == first else None
+            }
+            tables.append(found.differences_table(f"{name}_differences", _ANOTHER_WAY, acts))
+        findings = {
+            name: text for each in groups.values() for name, text in each.findings("accuracy", "rounds").items()
         }
-        if not all(each.datasets for each in values.values()):
-            return StudyResult.insufficient(
-                "Every variant must have finished at least two questions of one dataset, and the same ones.",
-                sample=counts,
-            )
-        groups = [_compare_group(name, each, recordings) for name, each in values.items()]
+        missing = [(name, sentence) for name, each in recordings.items() for sentence in each.missing_notes(METHOD)]
         return StudyResult(
-            sample=_describe_sample(values),
-            findings=tuple(sentence for group in groups for sentence in _describe_findings(group)),
-            numbers={group.name: _collect_numbers(group) for group in groups},
-            tables=tuple(table for group in groups for table in (_means_table(group), _differences_table(group))),
-            notes=tuple(_write_notes(values, recordings, context)),
-            paper_values=_paper_values(values),
+            sample=sample,
+            findings=tuple(
+                f"{text} It goes another way on {another_way[name]:.0%} of the questions."
+                if another_way[name]
+                else f"{name} changed no decision and no answer, so it says nothing about the part that was changed."
+                for name, text in findings.items()
+            ),
+            tables=tuple(tables),
+            notes=(
+                f"An answer is right by {context.label}; an abstention is not.",
+                *(note for found in groups.values() for note in found.notes("variant")),
+                *(f"Run {name}: {sentence}" for name, sentence in missing),
+            ),
+            paper_values=compare_with_paper(
+                {
+                    paper_id: groups[name].mean(variant.name, measure)
+                    for name, variants in _GROUPS.items()
+                    for variant in variants
+                    for measure, paper_id in variant.paper_ids.items()
+                }
+            ),
             paper_note="Theirs is the accuracy by an LLM judge on 100 questions of each of HotpotQA, 2WikiMultiHopQA "
             f"and MuSiQue with gpt-oss-120b; ours is by {context.label} with another model.",
-            draw=partial(_draw_mechanism, values),
+            draw=partial(_draw_mechanism, groups),
             figure_size=(11.0, 4.2),
             caption="Accuracy with parts of the correction left out, and accuracy and searches with answerability "
-            f"exchanged (answers from {_THRESHOLD:g} on). Bars: means; lines: 95 % intervals; diamonds: the paper's "
-            "values.",
+            f"exchanged (answers from {_THRESHOLD:g} on). Bars: means; lines: 95 % intervals; diamonds: the paper.",
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _ComparedGroup:
-    """Variants that are compared with the first of them."""
+_MEASURES = {
+    "accuracy": Column("accuracy"),
+    "f1": Column("F1"),
+    "rounds": Column("searches", "per question", 2),
+    "tokens": Column("tokens", "per question", 0),
+}
+_ANOTHER_WAY = (
+    "Another way: other actions than those of the first variant, or another answer; ANSWER and STOP with the same "
+    "answer are the same."
+)
 
-    name: str
-    variants: Variants
-    pairs: Mapping[tuple[str, str], PairedComparison]
-    """By scope and variant: the variant minus the first one."""
-    acted_differently: Mapping[str, float]
-    """The share of the compared questions on which a variant does not act as the first one does.
 
-    ANSWER and STOP are one act where both give the same answer: they differ in name alone.
-    """
-
-    @property
-    def first(self) -> str:
-        return _GROUPS[self.name][0].name
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        return tuple(variant.name for variant in _GROUPS[self.name][1:])
-
-    def difference(self, scope: str, variant: str, measure: str) -> Estimate:
-        return self.pairs[scope, variant].measures[measure].difference.without_flat_interval()
+def compare_variants(recordings: Mapping[str, Recording], label: Label) -> Compared:
+    """Compare the episodes of BeliefRAG in several runs, by the names of the variants."""
+    datasets = sorted(set.intersection(*(set(recording.datasets) for recording in recordings.values())))
+    values = {
+        name: {
+            dataset: {
+                "accuracy": recording.accuracy(METHOD, dataset, label),
+                **{measure: recording.values(METHOD, dataset, measure) for measure in ("f1", "rounds", "tokens")},
+            }
+            for dataset in datasets
+        }
+        for name, recording in recordings.items()
+    }
+    return Compared.on_shared_questions(values, _MEASURES, next(iter(recordings)), reverse=True, stratified=True)
 
 
 def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
-    """Return why the runs cannot be compared; empty where they can."""
+    """Return why the runs cannot be compared; empty if they can."""
     for variant in (*ABLATIONS, *INTERVENTIONS):
         wanted = {name: getattr(Thresholds(), name) for name in _STUDIED}
         wanted |= {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
-        actual = {**wanted, **asdict(thresholds_of(recordings[variant.run.name].run))}
-        if wrong := sorted(name for name, value in wanted.items() if actual[name] != value):
+        actual = asdict(thresholds_of(recordings[variant.run.name].run))
+        for name in sorted(name for name, value in wanted.items() if actual[name] != value):
             return (
-                f"The run of {variant.name!r} has {wrong[0]} at {actual[wrong[0]]}, not at {wanted[wrong[0]]}: it is "
-                "another variant. Make it with the defaults."
+                f"The run of {variant.name!r} has {name} at {actual[name]}, not at {wanted[name]}: it is another "
+                "variant. Make it with the defaults."
             )
     for group, studied in ((ABLATIONS, _STUDIED), (INTERVENTIONS, frozenset[str]())):
         for variant in group[1:]:
             one, other = (recordings[each.run.name].run for each in (group[0], variant))
             if what := find_difference(one, other, studied=studied):
                 return (
-                    f"The runs of {group[0].name!r} and {variant.name!r} differ in the {what} too: what comes of the "
-                    "part that is studied cannot be told. Make both with the same settings."
+                    f"The runs of {group[0].name!r} and {variant.name!r} differ in the {what} too, so the effect of "
+                    "the studied part is unknown. Make both with the same settings."
                 )
     return ""
 
 
-def _compare_group(name: str, values: Variants, recordings: Mapping[str, Recording]) -> _ComparedGroup:
-    variants = _GROUPS[name]
-    first, *others = (variant.name for variant in variants)
-    pairs = {(scope, other): values.compare(other, first, scope) for scope in values.scopes for other in others}
-    actions = {variant.name: _acts_by_question(recordings[variant.run.name]) for variant in variants}
-    keys = [(dataset, key) for dataset in values.datasets for key in values.values[first][dataset][ACCURACY]]
-    different = {
-        other: sum(actions[other].get(key) != actions[first].get(key) for key in keys) / len(keys) for other in others
-    }
-    return _ComparedGroup(name, values, pairs, different)
+def _share_acting_differently(recordings: Mapping[str, Recording], found: Compared) -> dict[str, float]:
+    """Return for each variant but the first the share of compared questions on which it acts in another way."""
+    acts = {name: _acts_by_question(recording) for name, recording in recordings.items()}
+    keys = [(dataset, key) for dataset in found.left_out for key in found.column(found.of, "f1", dataset)]
+    others = [name for name in recordings if name != found.of]
+    different = {other: [acts[other].get(key) != acts[found.of].get(key) for key in keys] for other in others}
+    return {other: sum(each) / len(keys) if keys else 0.0 for other, each in different.items()}
 
 
-_ANSWER_MEASURES = ("f1", "exact_match", "cover")
-"""Where two answers from the same evidence agree in all of these, they are taken for one answer."""
 _Acts = tuple[tuple[Action, ...], bool, tuple[float | None, ...]]
 
 
 def _acts_by_question(recording: Recording) -> dict[tuple[str, str], _Acts]:
     """Return what an episode did before its end, whether it answered, and what the answer scored.
 
-    Whether the end was ANSWER or STOP is left out: both give the answer from the same evidence.
+    ANSWER and STOP are not distinguished: both give the answer from the same evidence. Two answers with the same
+    scores are taken for one.
     """
-    scores = {
-        (episode.key.dataset, episode.key.question_id): tuple(map(episode.metrics.get, _ANSWER_MEASURES))
-        for episode in recording.episodes_of(_METHOD)
-    }
-    acts: dict[tuple[str, str], _Acts] = {key: ((), True, found) for key, found in scores.items()}
-    for trajectory in recording.trajectories_of(_METHOD):
+    acts: dict[tuple[str, str], _Acts] = {}
+    for episode in recording.episodes_of(METHOD):
+        scores = tuple(map(episode.metrics.get, ("f1", "exact_match", "cover")))
+        acts[episode.key.dataset, episode.key.question_id] = ((), True, scores)
+    for trajectory in recording.trajectories_of(METHOD):
         key = (trajectory.dataset, trajectory.question_id)
         *before, last = (state.action for state in trajectory.states)
-        acts[key] = (tuple(before), last is not Action.ABSTAIN, scores.get(key, ()))
+        acts[key] = (tuple(before), last is not Action.ABSTAIN, acts[key][2] if key in acts else ())
     return acts
 
 
-def _count_episodes(recordings: Mapping[str, Recording], group: Sequence[MethodVariant]) -> str:
-    return ", ".join(f"{v.name} {len(recordings[v.run.name].episodes_of(_METHOD)):,} episodes" for v in group)
-
-
-def _describe_sample(groups: Mapping[str, Variants]) -> str:
-    words = []
-    for name, each in groups.items():
-        counts = ", ".join(f"{count} of {dataset}" for dataset, count in each.questions.items())
-        questions = sum(each.questions.values())
-        words.append(f"{name}: {questions:,} questions ({counts}), each by {len(each.values)} variants")
-    return "; ".join(words) + "."
-
-
-def _describe_findings(group: _ComparedGroup) -> Iterator[str]:
-    scope = group.variants.scopes[0]
-    for variant in group.others:
-        if not group.acted_differently[variant]:
-            yield (
-                f"{variant.capitalize()} against {group.first}: it changed no decision and no answer on any of the "
-                "questions, so it says nothing about the part that was changed."
-            )
-            continue
-        doubt = ""
-        if not group.pairs[scope, variant].measures[ACCURACY].is_clear:
-            doubt = "; the difference in accuracy is not clear"
-        accuracy, searches = (group.difference(scope, variant, name) for name in (ACCURACY, "rounds"))
-        yield (
-            f"{variant.capitalize()} against {group.first}: accuracy {format_number(accuracy, '+.3f')}, searches "
-            f"{format_number(searches, '+.2f')}; it goes another way on {group.acted_differently[variant]:.0%} of the "
-            f"questions{doubt}."
-        )
-
-
-def _means_table(group: _ComparedGroup) -> Table:
-    columns = (
-        Column("dataset"),
-        Column("variant"),
-        Column("accuracy", bounded=True),
-        Column("F1", bounded=True),
-        Column("searches", "per question", digits=2, bounded=True),
-        Column("tokens", "per question", digits=0, bounded=True),
-    )
-    values = group.variants
-    rows: tuple[tuple[CellValue, ...], ...] = tuple(
-        (scope, variant, *(values.mean(variant, scope, measure) for measure in VARIANT_MEASURES))
-        for scope in values.scopes
-        for variant in values.values
-    )
-    return Table(group.name, f"{group.name.capitalize()}: what each variant came to", columns, rows)
-
-
-def _differences_table(group: _ComparedGroup) -> Table:
-    columns = (
-        Column("dataset"),
-        Column("variant"),
-        Column("accuracy difference", bounded=True),
-        Column("F1 difference", bounded=True),
-        Column("searches difference", "per question", digits=2, bounded=True),
-        Column("tokens difference", "per question", digits=0, bounded=True),
-        Column("another way", "share of all questions", digits=2),
-    )
-    scopes = group.variants.scopes
-    rows: tuple[tuple[CellValue, ...], ...] = tuple(
-        (
-            scope,
-            variant,
-            *(group.difference(scope, variant, measure) for measure in VARIANT_MEASURES),
-            group.acted_differently[variant] if scope == scopes[0] else None,
-        )
-        for scope in scopes
-        for variant in group.others
-    )
-    title = f"{group.name.capitalize()}: each variant minus {group.first!r}, on the same questions"
-    note = (
-        "10,000 paired resamples. Another way: other actions than those of the first variant, or another answer; "
-        "ANSWER and STOP with the same answer are the same. 0 means that nothing was changed."
-    )
-    return Table(f"{group.name}_differences", title, columns, rows, note)
-
-
-def _collect_numbers(group: _ComparedGroup) -> dict[str, Any]:
-    values = group.variants
-    return {
-        "questions": dict(values.questions),
-        "means": {
-            scope: {name: {m: values.mean(name, scope, m) for m in VARIANT_MEASURES} for name in values.values}
-            for scope in values.scopes
-        },
-        "differences": {
-            scope: {name: {m: group.difference(scope, name, m) for m in VARIANT_MEASURES} for name in group.others}
-            for scope in values.scopes
-        },
-        "another_way": dict(group.acted_differently),
-    }
-
-
-def _write_notes(
-    groups: Mapping[str, Variants], recordings: Mapping[str, Recording], context: StudyContext
-) -> Iterator[str]:
-    yield f"An answer is right by {context.label}; an abstention is not."
-    for each in groups.values():
-        yield from each.notes()
-    for name, recording in recordings.items():
-        if sentence := recording.describe_missing(_METHOD):
-            yield f"Run {name}: {sentence}"
-
-
-def _paper_values(groups: Mapping[str, Variants]) -> tuple[PaperValue, ...]:
-    return compare_with_paper(
-        {
-            key: groups[name].mean(variant.name, groups[name].scopes[0], measure)
-            for name, group in _GROUPS.items()
-            for variant in group
-            for measure, key in variant.paper_ids.items()
-        }
-    )
-
-
-def _draw_mechanism(groups: Mapping[str, Variants], figure: Figure) -> None:
-    """Draw three panels of bars; hatches tell variants apart, so that nothing is lost in black and white."""
-    right = "accuracy: share of right answers"
-    panels = (
-        ("ablations", ACCURACY, "Parts of the correction left out", right),
-        ("interventions", ACCURACY, "Answerability exchanged: accuracy", right),
-        ("interventions", "rounds", "Answerability exchanged: searches", "mean searches per question"),
-    )
-    every = figure.subplots(1, len(panels), width_ratios=[len(_GROUPS[name]) for name, _, _, _ in panels])
-    for axes, (name, measure, title, unit) in zip(every, panels, strict=True):
-        _draw_bars(axes, groups[name], _GROUPS[name], measure)
-        axes.set_title(title, fontsize=10.5)
-        axes.set_ylabel(unit)
-        if measure == ACCURACY:
-            axes.set_ylim(0, 1)
-    theirs = every[0].plot([], [], "D", markerfacecolor="white", markeredgecolor="black", label="the paper's value")
-    figure.legend(handles=theirs, loc="outside lower center", frameon=False, fontsize=9)
-
-
-def _draw_bars(axes: Axes, values: Variants, variants: Sequence[MethodVariant], measure: str) -> None:
+def _draw_mechanism(groups: Mapping[str, Compared], figure: Figure) -> None:
     published = published_numbers()
-    axes.grid(axis="y", color="0.92")
-    axes.set_axisbelow(True)
-    for place, variant in enumerate(variants):
-        mean = values.mean(variant.name, values.scopes[0], measure)
-        theirs = published[variant.paper_ids[measure]].value
-        axes.bar(place, mean.value, 0.62, color="0.85", edgecolor="black", hatch=HATCHES[place % len(HATCHES)])
-        draw_interval(axes, mean, place, "black", linewidth=1.6)
-        axes.plot([place + 0.42], [theirs], "D", markerfacecolor="white", markeredgecolor="black", markersize=6)
-        offset: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "ha": "right"}
-        axes.annotate(f"{mean.value:.2f}", (place, mean.value), (-4, 3), **offset)
-    axes.set_xticks(range(len(variants)), [variant.name.replace(" ", "\n") for variant in variants])
-    axes.set_xlim(-0.6, len(variants) - 0.3)
+    panels = (
+        ("ablations", "accuracy", "Parts of the correction left out"),
+        ("interventions", "accuracy", "Answerability exchanged: accuracy"),
+        ("interventions", "rounds", "Answerability exchanged: searches"),
+    )
+    every = figure.subplots(1, len(panels), width_ratios=[len(_GROUPS[name]) for name, _, _ in panels])
+    for axes, (name, measure, title) in zip(every, panels, strict=True):
+        label_axes(axes, title, y="share of right answers" if measure == "accuracy" else "mean searches per question")
+        means = [groups[name].mean(variant.name, measure) for variant in _GROUPS[name]]
+        draw_bars(axes, [variant.name for variant in _GROUPS[name]], {"": means}, ".2f")
+        theirs = [published[variant.paper_ids[measure]].value for variant in _GROUPS[name]]
+        axes.plot(range(len(theirs)), theirs, "D", mfc="white", mec="black", label="the paper's value")
+    figure.legend(handles=every[0].lines[-1:], loc="outside lower center", frameon=False, fontsize=9)

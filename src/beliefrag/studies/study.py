@@ -1,7 +1,7 @@
-"""What a study is, and where all studies are registered, ours and those of other packages.
+"""What a study is, what it reads and gives, and where all studies are registered, ours and those of other packages.
 
-A study is a frozen dataclass whose fields are its options. It names the runs that it needs, and works its result out of
-their recordings, without any model, file or clock. A file of its own is all that a new one takes:
+A study is a frozen dataclass whose fields are its options. It names the runs that it needs, and computes its result
+from their recordings alone. A new one is one file:
 
     @STUDIES.register("rounds", title="Rounds", summary="How many searches does each method make?")
     @dataclass(frozen=True, slots=True)
@@ -20,31 +20,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from beliefrag.bench.questions import Dataset
+from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
-from beliefrag.record import EpisodeKey, EpisodeSummary
+from beliefrag.record import EpisodeSummary
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.report.figure import figure_svg, open_figure
-from beliefrag.report.page import Block, BulletList, Drawing, Heading, Page, Paragraph
 from beliefrag.report.published import MARK, published_numbers
-from beliefrag.report.table import Table, format_cell
-from beliefrag.runs.comparability import Aspect, differences, unmet_settings
+from beliefrag.report.table import Block, CellValue, Column, Heading, Page, Picture, Table, format_cell, format_number
+from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.run_files import read_summaries
-from beliefrag.runs.states import Label, Trajectory, read_trajectories
-from beliefrag.runs.statistics import Estimate
-from beliefrag.runs.summary import MEASURES, measure_values
-from beliefrag.settings import Settings
+from beliefrag.runs.states import Label, State, Trajectory, read_trajectories
+from beliefrag.runs.statistics import (
+    MEAN_RESAMPLES,
+    Estimate,
+    Floats,
+    PairedComparison,
+    compare,
+    compare_over_datasets,
+    estimate_from_resamples,
+    mean_estimate,
+    mean_over_datasets,
+    resample_weights,
+)
+from beliefrag.runs.summary import MEAN, MEASURES, measure_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "ALL",
+    "METHOD",
+    "MIN_QUESTIONS",
     "MULTI_HOP",
     "ROW_SETS",
     "SHORT_ANSWERS",
@@ -52,29 +68,31 @@ __all__ = [
     "WITH_FALSE_PASSAGES",
     "WITH_NOISE",
     "ChosenStudy",
+    "Compared",
     "DatasetKind",
-    "InterventionMaker",
+    "Extra",
     "PaperValue",
     "Recording",
     "RequiredRun",
+    "StateTable",
+    "Statistic",
     "Study",
     "StudyContext",
     "StudyError",
     "StudyResult",
-    "apply_changes",
     "choose_studies",
-    "combine_runs",
     "compare_with_paper",
+    "describe_counts",
     "find_difference",
-    "find_reusable_runs",
-    "reason_against",
-    "reject_unused_runs",
+    "have_same_order",
 ]
 
-_INTERVALS = (
-    "In brackets: 95 % intervals of a seeded bootstrap over questions; ? marks one that rests on fewer than 20 of "
-    "them. Where all questions are alike there is none."
-)
+_SAME_ORDER = 0.9995
+"""Two scores with a higher rank correlation differ only by rounding."""
+METHOD = "beliefrag"
+"""The method that the studies are about."""
+MIN_QUESTIONS = 2
+"""Questions that a dataset must have: one says nothing about others."""
 
 
 class StudyError(BeliefRAGError):
@@ -83,12 +101,11 @@ class StudyError(BeliefRAGError):
 
 @dataclass(frozen=True, slots=True)
 class PaperValue:
-    """A value of the paper beside what was found here."""
+    """A value of the paper beside ours."""
 
     what: str
     theirs: float
     ours: Estimate | None
-    """None where it cannot be said."""
     digits: int = 3
 
 
@@ -100,14 +117,14 @@ def compare_with_paper(ours: Mapping[str, Estimate | None]) -> tuple[PaperValue,
 
 @dataclass(frozen=True, slots=True)
 class StudyResult:
-    """All that a study found, worked out from records alone. A notebook shows it as a page."""
+    """The result of a study, computed from records alone. A notebook shows it as a page."""
 
     sample: str
-    """What the numbers rest on, as a sentence: how many questions, states or episodes of which datasets."""
+    """A sentence that says how many questions, states or episodes of which datasets the numbers rest on."""
     findings: tuple[str, ...]
-    """What was found, in sentences, the most important first; or why nothing can be said."""
+    """Sentences, the most important first; or why there is no result."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values for programs; there may be `Estimate`s among them."""
+    """Plain values and `Estimate`s for programs."""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out and why, and what cannot be said."""
@@ -115,7 +132,7 @@ class StudyResult:
     paper_note: str = ""
     """How the experiment of the paper differs from this one."""
     draw: Callable[[Figure], None] | None = None
-    """Draws the figure of the study; None where there is nothing to draw."""
+    """Draws the figure of the study on an empty one."""
     figure_size: tuple[float, float] = (9.0, 5.5)
     """In inches."""
     caption: str = ""
@@ -123,30 +140,35 @@ class StudyResult:
 
     @classmethod
     def insufficient(cls, why: str, *, sample: str, notes: Iterable[str] = ()) -> StudyResult:
-        """Return the result where there is too little data: a sentence that says so, and no number."""
+        """Return a result without numbers that says which data are missing."""
         return cls(sample=sample, findings=(why,), numbers={"too_little": why}, notes=tuple(notes))
 
     def open_figure(self) -> Figure | None:
-        """Draw the figure of the study; None where there is nothing to draw."""
+        """Draw the figure of the study, if it has one."""
         if self.draw is None:
             return None
         figure = open_figure(self.figure_size)
         self.draw(figure)
         return figure
 
-    def page_blocks(self, figure: Iterable[Block]) -> Iterator[Block]:
-        """Return what a page says about the result: findings, the figure, the values of the paper, and all tables."""
-        yield Heading("What came out")
-        yield BulletList(self.findings)
-        yield from figure
+    def page_blocks(self, figure: Figure | None, file: str = "") -> Iterator[Block]:
+        """Return the findings, the figure, the values of the paper and all tables for a page."""
+        yield Heading("Findings")
+        yield self.findings
+        if figure:
+            yield Picture(figure_svg(figure, self.caption), self.caption, file)
+            yield self.caption
         if self.paper_values:
             yield Heading("Beside the paper")
-            yield Paragraph(f"The values in the last column are theirs, {MARK}. {self.paper_note}".strip())
+            yield f"The values in the last column are theirs, {MARK}. {self.paper_note}".strip()
             rows = [(p.what, format_cell(p.ours, p.digits), format_cell(p.theirs, p.digits)) for p in self.paper_values]
             yield Table.of_texts("paper", "", ("what", "here", "theirs"), rows)
         if self.tables:
             yield Heading("Numbers")
-            yield Paragraph(_INTERVALS)
+            yield (
+                "In brackets: 95 % intervals of a seeded bootstrap over questions, if their values differ; ? marks one "
+                "on fewer than 20 of them."
+            )
         yield from self.tables
 
     def __str__(self) -> str:
@@ -155,18 +177,16 @@ class StudyResult:
         return "\n".join((*self.findings, *tables, self.sample, *self.notes))
 
     def _repr_html_(self) -> str:
-        figure = self.open_figure()
-        drawn = (Drawing(figure_svg(figure, self.caption)), Paragraph(self.caption)) if figure else ()
-        return Page("Study", (*self.page_blocks(drawn), Paragraph(self.sample), BulletList(self.notes))).to_fragment()
+        return Page("Study", (*self.page_blocks(self.open_figure()), self.sample, self.notes))._repr_html_()
 
 
 _SPECIAL_MEASURES = ("rows_needed", "rows_read", "row_recall_read", "false_read")
-"""Measures of questions about sets of rows and of runs with false passages: no episode of another run has them."""
+"""Measures that only episodes on sets of rows, or with false passages, have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The part of a run that a study may look at: the episodes that were asked for, of the datasets it is about."""
+    """The part of a run that a study reads: the episodes that were asked for, of the datasets that it is about."""
 
     run: RunRecord
     episodes: tuple[EpisodeSummary, ...]
@@ -176,33 +196,24 @@ class Recording:
 
     @classmethod
     def read(cls, folder: Path, counts: Callable[[str], bool] = lambda dataset: True) -> Recording:
-        """Read the folder of a run.
-
-        Args:
-            folder: The folder of the run.
-            counts: Whether the dataset of that name counts; all do by default.
+        """Read the folder of a run, with the datasets whose name `counts` accepts.
 
         Raises:
             RunError: The folder holds no run, or it cannot be read.
         """
         run, trajectories = read_trajectories(folder)
         asked = {
-            EpisodeKey(dataset, method, question_id, run.seed)
+            (dataset, method, question_id)
             for dataset, record in run.datasets.items()
             if counts(dataset)
             for method in run.methods
             for question_id in record.question_ids
         }
-        places = {(key.dataset, key.method, key.question_id) for key in asked}
+        by_place = {(t.dataset, t.method, t.question_id): t for t in trajectories}
         return cls(
             run=run,
-            episodes=tuple(e for key, e in sorted(read_summaries(folder).items()) if key in asked),
-            trajectories=tuple(
-                sorted(
-                    (t for t in trajectories if (t.dataset, t.method, t.question_id) in places),
-                    key=lambda t: (t.dataset, t.method, t.question_id),
-                )
-            ),
+            episodes=tuple(episode for key, episode in sorted(read_summaries(folder).items()) if key[:3] in asked),
+            trajectories=tuple(trajectory for place, trajectory in sorted(by_place.items()) if place in asked),
         )
 
     @property
@@ -231,21 +242,238 @@ class Recording:
         return measure_values(self.episodes_of(method, dataset), measure)
 
     def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:
-        """Return for each question 1 where the answer is right by that measure, otherwise 0, as for an abstention."""
+        """Return for each question 1 for an answer that is right by that measure, otherwise 0, as for an abstention."""
         return {key: float(value >= 0.5) for key, value in self.values(method, dataset, label).items()}
 
-    def describe_missing(self, *methods: str) -> str:
-        """Return how many episodes of these methods are in no number; empty where none is missing."""
+    def pooled(self, method: str, measure: str) -> dict[str, float]:
+        """Return the values of a measure on all datasets, by `DATASET/QUESTION`."""
+        by_dataset = {dataset: self.values(method, dataset, measure) for dataset in self.datasets}
+        return {f"{dataset}/{key}": value for dataset, own in by_dataset.items() for key, value in own.items()}
+
+    def missing_notes(self, *methods: str) -> tuple[str, ...]:
+        """Return a sentence on the episodes of these methods that are in no number, if there are any."""
         own = [episode for episode in self.episodes if episode.key.method in methods]
         asked = sum(len(self.run.datasets[name].question_ids) for name in self.datasets) * len(methods)
         failed = sum(not episode.finished for episode in own)
         parts = [f"{failed:,} failed"] if failed else []
         parts += [f"{asked - len(own):,} are missing"] if asked > len(own) else []
-        return f"Of {asked:,} episodes {' and '.join(parts)}: they are in no number." if parts else ""
+        return (f"Of {asked:,} episodes {' and '.join(parts)}: they are in no number.",) if parts else ()
 
 
-InterventionMaker = Callable[[str, Mapping[str, Recording]], Intervention]
-"""Makes an intervention for the dataset of that name, from the recordings of earlier runs."""
+def describe_counts(counts: Mapping[str, int]) -> str:
+    """Return how many questions there are, also of each dataset."""
+    words = ", ".join(f"{count} of {name}" for name, count in counts.items() if count)
+    return f"{sum(counts.values()):,} questions ({words or 'none'})"
+
+
+Values = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By dataset, measure and question."""
+Extra = Callable[[str, str], Mapping[str, CellValue]]
+"""More cells of a row, by dataset and name."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Several methods or variants on the questions that all of them finished, one of them compared with the others."""
+
+    values: Mapping[str, Values]
+    """By the name of the method or variant."""
+    measures: Mapping[str, Column]
+    """The measures that are compared, each with its column."""
+    of: str
+    """The name that is compared with the others."""
+    left_out: Mapping[str, int]
+    """Of each compared dataset, how many questions some of them did not finish."""
+    too_few: tuple[str, ...]
+    """Datasets with too few shared questions, which are in no number."""
+    reverse: bool = False
+    """Whether differences are the others minus `of`, not `of` minus the others."""
+    stratified: bool = False
+    """Whether a single dataset is resampled as one of several, with the seed of its place."""
+
+    @classmethod
+    def on_shared_questions(
+        cls,
+        found: Mapping[str, Values],
+        measures: Mapping[str, Column],
+        of: str = METHOD,
+        *,
+        min_questions: int = MIN_QUESTIONS,
+        **how: bool,
+    ) -> Compared:
+        """Select the questions that have every measure in all of `found`; other values may be missing."""
+        values: dict[str, dict[str, Any]] = {name: {} for name in found}
+        left_out, too_few = {}, []
+        for dataset in dict.fromkeys(dataset for each in found.values() for dataset in each):
+            own = {name: each[dataset] for name, each in found.items()}
+            ids = [set(each[measure]) for each in own.values() for measure in measures]
+            shared = sorted(set.intersection(*ids))
+            if len(shared) < min_questions:
+                too_few.append(dataset)
+                continue
+            left_out[dataset] = len(set.union(*ids)) - len(shared)
+            for name, each in own.items():
+                values[name][dataset] = {m: {k: by_id[k] for k in shared if k in by_id} for m, by_id in each.items()}
+        return cls(values, measures, of, left_out, tuple(too_few), **how)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The mean over datasets, if there are several, and each dataset."""
+        return (MEAN, *self.left_out) if len(self.left_out) > 1 else tuple(self.left_out)
+
+    @property
+    def questions(self) -> Mapping[str, int]:
+        """How many questions of each dataset are compared."""
+        return {dataset: len(self.column(self.of, next(iter(self.measures)), dataset)) for dataset in self.left_out}
+
+    def column(self, name: str, measure: str, dataset: str) -> Mapping[str, float]:
+        """Return the values of one measure by question."""
+        return self.values[name][dataset].get(measure, {})
+
+    def mean(self, name: str, measure: str, scope: str = "") -> Estimate | None:
+        """Return the mean on a dataset, or over all; of the first scope by default. None without any value."""
+        own = {dataset: self.column(name, measure, dataset) for dataset in self._datasets(scope)}
+        if not own or not all(own.values()):
+            return None
+        if len(own) > 1 or self.stratified:
+            return mean_over_datasets(own).without_flat_interval()
+        return mean_estimate(next(iter(own.values()))).without_flat_interval()
+
+    @cached_property
+    def pairs(self) -> Mapping[tuple[str, str], PairedComparison]:
+        """The paired differences, by scope and the other name."""
+        others = [name for name in self.values if name != self.of]
+        return {(scope, other): self._compare(scope, other) for scope in self.scopes for other in others}
+
+    def difference(self, other: str, measure: str, scope: str = "") -> Estimate:
+        """Return the paired difference in a measure, without an interval if it is the same for all questions."""
+        found = self.pairs[scope or self.scopes[0], other].measures[measure]
+        return found.difference.without_flat_interval()
+
+    def means_table(self, name: str, title: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
+        """Return the means of all measures, a row for each scope and name."""
+        records = [
+            {
+                "dataset": scope,
+                "name": METHODS.title(each),
+                **{column.heading: self.mean(each, measure, scope) for measure, column in self.measures.items()},
+                **extra(scope, each),
+            }
+            for scope in self.scopes
+            for each in self.values
+        ]
+        return Table.of_records(name, title, records, note, {c.name: c.digits for c in self.measures.values()})
+
+    def differences_table(self, name: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
+        """Return the paired differences in all measures, a row for each scope and other name."""
+        columns = {m: replace(column, name=f"{column.name} difference") for m, column in self.measures.items()}
+        records = []
+        for (scope, other), pair in self.pairs.items():
+            record: dict[str, CellValue] = {"dataset": scope, "name": METHODS.title(other)}
+            record |= {column.heading: self.difference(other, m, scope) for m, column in columns.items()}
+            if not self.reverse and pair.better_and_cheaper is not None:
+                record["better and cheaper (share of resamples)"] = pair.better_and_cheaper
+            records.append(record | {"n (questions)": pair.questions} | dict(extra(scope, other)))
+        of = METHODS.title(self.of)
+        title = f"Each other minus {of}" if self.reverse else f"{of} minus each other"
+        note = f"10,000 paired resamples. {note}".strip()
+        digits = {column.name: column.digits for column in columns.values()}
+        return Table.of_records(name, f"{title}, on the same questions", records, note, digits)
+
+    def findings(self, *measures: str) -> dict[str, str]:
+        """Return sentences on the differences in these measures in the first scope, by the other name."""
+        found = {}
+        for (scope, other), pair in self.pairs.items():
+            if scope == self.scopes[0]:
+                forms = {m: (self.measures[m].name, f"+,.{self.measures[m].digits}f") for m in measures}
+                gaps = [f"{name} {format_number(self.difference(other, m), form)}" for m, (name, form) in forms.items()]
+                unclear = [name for m, (name, _) in forms.items() if not pair.measures[m].is_clear]
+                doubt = f"; not clear: {', '.join(unclear)}" if unclear else ""
+                one, two = (other, self.of) if self.reverse else (self.of, other)
+                found[other] = f"{METHODS.title(one)} against {METHODS.title(two)}: {', '.join(gaps)}{doubt}."
+        return found
+
+    def notes(self, who: str = "method") -> Iterator[str]:
+        """Return a sentence for each dataset of which some or all questions are left out."""
+        if self.too_few:
+            names = ", ".join(self.too_few)
+            yield f"Left out, with fewer than {MIN_QUESTIONS} questions that every {who} finished: {names}."
+        for name, count in self.left_out.items():
+            if count:
+                yield f"Of {name} {count} questions are left out: not every {who} finished them."
+
+    def _datasets(self, scope: str) -> tuple[str, ...]:
+        return (scope,) if scope in self.left_out else tuple(self.left_out)
+
+    def _compare(self, scope: str, other: str) -> PairedComparison:
+        names = (other, self.of) if self.reverse else (self.of, other)
+        own = self._datasets(scope)
+        one, two = ({d: {m: self.column(name, m, d) for m in self.measures} for d in own} for name in names)
+        return compare_over_datasets(one, two) if len(own) > 1 or self.stratified else compare(one[own[0]], two[own[0]])
+
+
+Statistic = Callable[[Floats], Floats]
+"""Maps rows of weights of states to a number for each row."""
+
+
+class StateTable:
+    """The states of some trajectories at which there was evidence, in an order that does not depend on a file.
+
+    States without evidence are only counted: their diagnostics are constants of the method. There must be at most one
+    trajectory for each question.
+    """
+
+    def __init__(self, trajectories: Iterable[Trajectory]) -> None:
+        ordered = sorted(trajectories, key=lambda t: (t.dataset, t.question_id))
+        found = [(t.dataset, t.question_id, state) for t in ordered for state in t.states if state.retained]
+        self.states: tuple[State, ...] = tuple(state for _, _, state in found)
+        self.datasets: NDArray[np.str_] = np.array([dataset for dataset, _, _ in found], dtype=np.str_)
+        self.questions: NDArray[np.str_] = np.array([f"{d}/{q}" for d, q, _ in found], dtype=np.str_)
+        self.without_evidence = sum(len(t.states) for t in ordered) - len(found)
+        self._weights: list[Floats] = []
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def column(self, value: Callable[[State], float]) -> Floats:
+        """Return one number for each state."""
+        return np.array([value(state) for state in self.states], dtype=np.float64)
+
+    def is_in(self, dataset: str | None) -> NDArray[np.bool_]:
+        """Return which states belong to a dataset; all of them for None."""
+        return np.ones(len(self), dtype=np.bool_) if dataset is None else self.datasets == dataset
+
+    def count_questions(self, dataset: str | None = None) -> int:
+        """Count the questions that have a state."""
+        return len(set(self.questions[self.is_in(dataset)]))
+
+    def estimate(self, statistic: Statistic, dataset: str | None = None) -> Estimate:
+        """Return a statistic of weighted states, of a dataset or of all, with its interval."""
+        value = float(statistic(np.ones((1, len(self))))[0])
+        if not self._weights:
+            self._weights = list(resample_weights(self.questions, self.datasets, resamples=MEAN_RESAMPLES))
+        drawn = np.concatenate([statistic(block) for block in self._weights])
+        about = np.unique(self.datasets) if dataset is None else (dataset,)
+        questions = min((self.count_questions(str(each)) for each in about), default=0)
+        return estimate_from_resamples(value, drawn, questions=questions)
+
+    def means(self, column: Floats, dataset: str | None = None) -> Statistic:
+        """Return the mean of a column over the states of a dataset, or over all, as a function of the weights."""
+        inside = self.is_in(dataset)
+        return lambda weights: np.asarray(weights[:, inside] @ column[inside] / weights[:, inside].sum(axis=1))
+
+    def mean(self, column: Floats, dataset: str | None = None) -> Estimate:
+        """Return the mean of a column with its interval."""
+        return self.estimate(self.means(column, dataset), dataset)
+
+
+def have_same_order(one: Floats, other: Floats) -> bool:
+    """Return whether two scores put the states in the same order, apart from the rounding of their records."""
+    from scipy.stats import rankdata  # noqa: PLC0415 (slow to load)
+
+    if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
+        return False
+    return bool(np.corrcoef(rankdata(one), rankdata(other))[0, 1] > _SAME_ORDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +497,6 @@ def _is_multi_hop(dataset: Dataset) -> bool:
     return _has_short_answers(dataset) and 2 * linked >= len(dataset.questions)
 
 
-def _cannot_tell(name: str) -> bool:
-    """An existing run does not say of which split its questions are, so it is never used."""
-    return False
-
-
 SHORT_ANSWERS = DatasetKind("datasets of questions with short answers", _has_short_answers)
 """Ordinary questions: neither sets of rows nor evidence that was made false on purpose."""
 MULTI_HOP = DatasetKind(
@@ -282,11 +505,12 @@ MULTI_HOP = DatasetKind(
     lambda name: name.casefold() not in {"nq", "triviaqa", "popqa", "rgb"},
 )
 """At least half of the questions have two or more supporting passages."""
+# An existing run does not record the split of its questions: it is never used for these two.
 WITH_NOISE = DatasetKind(
-    "datasets with a split 'noise', such as RGB", lambda dataset: "noise" in dataset.splits(), _cannot_tell
+    "datasets with a split 'noise', such as RGB", lambda dataset: "noise" in dataset.splits(), lambda name: False
 )
 WITH_FALSE_PASSAGES = DatasetKind(
-    "datasets with a split 'fact', such as RGB", lambda dataset: "fact" in dataset.splits(), _cannot_tell
+    "datasets with a split 'fact', such as RGB", lambda dataset: "fact" in dataset.splits(), lambda name: False
 )
 ROW_SETS = DatasetKind(
     "datasets of questions about sets of rows, such as HoloBench",
@@ -307,112 +531,15 @@ class RequiredRun:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
     injection: Injection = field(default_factory=Injection)
-    """What takes the place of passages that searches find."""
+    """What replaces passages that searches find."""
     splits: tuple[str, ...] | None = None
-    """The splits of the questions, where the study is about certain ones; None for those that the user asked for."""
+    """The splits of the questions, if the study is about certain ones; None for those that the user asked for."""
     sufficient_methods: tuple[str, ...] | None = None
     """The methods that an existing run must have to be used instead; None for all methods."""
-    make_intervention: InterventionMaker | None = None
-    """Makes the answerability that calibrated methods decide with, in place of their own."""
+    make_intervention: Callable[[str, Mapping[str, Recording]], Intervention] | None = None
+    """Makes the answerability that calibrated methods decide with, from a dataset's name and earlier recordings."""
     after: tuple[str, ...] = ()
-    """The names of the runs whose recordings `make_intervention` reads; they are made before this one."""
-
-
-def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
-    """Return one run for each name, each after the runs that it depends on."""
-    by_name: dict[str, RequiredRun] = {}
-    for run in required:
-        first = by_name.get(run.name, run)
-        if replace(first, methods=(), sufficient_methods=None) != replace(run, methods=(), sufficient_methods=None):
-            raise ValueError(f"two studies need different runs under the name {run.name!r}")
-        by_name[run.name] = replace(
-            first,
-            methods=tuple(dict.fromkeys((*first.methods, *run.methods))),
-            sufficient_methods=tuple(dict.fromkeys((*_sufficient_methods(first), *_sufficient_methods(run)))),
-        )
-    if unknown := [name for run in by_name.values() for name in run.after if name not in by_name]:
-        raise ValueError(f"a run comes after {unknown[0]!r}, which no study needs")
-    ordered: list[RequiredRun] = []
-    while len(ordered) < len(by_name):
-        placed = {run.name for run in ordered}
-        ready = [run for run in by_name.values() if run.name not in placed and placed.issuperset(run.after)]
-        if not ready:
-            raise ValueError("runs wait for each other")
-        ordered += ready
-    return ordered
-
-
-def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
-    """Return the settings that a required run is made with."""
-    values = settings.model_dump()
-    for name, value in required.changes.items():
-        *groups, last = name.split(".")
-        group = values
-        for each in groups:
-            group = group[each]
-        if last not in group:
-            raise ValueError(f"no setting is called {name!r}")
-        group[last] = value
-    return Settings.model_validate(values)
-
-
-def reason_against(required: RequiredRun, run: RunRecord) -> str:
-    """Return why an existing run cannot be used for a required one; empty where it can."""
-    return next(_reasons_against(required, run), "")
-
-
-def _reasons_against(required: RequiredRun, run: RunRecord) -> Iterator[str]:
-    if missing := [method for method in _sufficient_methods(required) if method not in run.methods]:
-        yield f"it has no episodes of {', '.join(missing)}"
-    if not any(required.kind.may_include(name) for name in run.datasets):
-        yield f"it has no {required.kind.description}"
-    if required.make_intervention:
-        yield "its episodes rest on another run"
-    if run.interventions:
-        yield "its episodes do not decide with their own answerability"
-    yield from unmet_settings(run, required.changes, required.injection)
-
-
-def find_reusable_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> dict[str, str]:
-    """Find for each required run the first existing one that can be used for it.
-
-    Args:
-        required: The runs that studies need.
-        runs: The existing runs, by their folders.
-
-    Returns:
-        For the name of each required run that has one, the folder of the existing run.
-    """
-    reusable = {}
-    for each in required:
-        if folder := next((folder for folder, run in runs.items() if not reason_against(each, run)), None):
-            reusable[each.name] = folder
-    return reusable
-
-
-def reject_unused_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> None:
-    """Make sure that each of the given runs can be used for one of the required ones.
-
-    Raises:
-        StudyError: One of them cannot; the message says why.
-    """
-    wanted = list(required)
-    for folder, run in runs.items():
-        reasons = {each.name: reason_against(each, run) for each in wanted}
-        if all(reasons.values()):
-            why = "; ".join(f"{reason} (run {name})" for name, reason in reasons.items())
-            raise StudyError(
-                f"The run {folder} has not what is needed: {why}.",
-                remedy="Name another run with --from, or datasets with --data to make what is needed.",
-            )
-
-
-def _sufficient_methods(required: RequiredRun) -> tuple[str, ...]:
-    return required.methods if required.sufficient_methods is None else required.sufficient_methods
-
-
-ALL = "all"
-"""Stands for all studies where the name of one is asked for."""
+    """The runs whose recordings `make_intervention` reads; the study names them before this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,21 +549,21 @@ class StudyContext:
     label: Label = "f1"
     """The measure that says whether an answer is right."""
     drafts_answers: bool = True
-    """Whether the verifier drafts an answer at every state, so that the states of BeliefRAG have answers to judge."""
+    """Whether the verifier drafts an answer at every state, for which it can be judged."""
 
 
 class Study(Protocol):
     """One study: the runs that it needs, and a pure function from their recordings to a result."""
 
     protocol: ClassVar[tuple[str, ...]]
-    """How its question is answered, in sentences; also where that is not the way of the paper."""
+    """How its question is answered, in sentences; also how that differs from the paper."""
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
         """Name the runs that the study needs."""
         ...
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Work out the result from the recordings of these runs, by name. The same records give the same result."""
+        """Compute the result from the recordings of these runs, by name."""
         ...
 
 
@@ -456,25 +583,21 @@ STUDIES: Registry[Study, StudyContext] = Registry(
 
 
 def choose_studies(text: str, options: Mapping[str, Any] | None = None) -> tuple[ChosenStudy, ...]:
-    """Return the study that `NAME` or `NAME:key=value,...` stands for, or all of them for `all`.
+    """Return the study named by `NAME` or `NAME:key=value,...`, or all of them for `all`.
 
-    Args:
-        text: What was typed.
-        options: More options, by name. With `all` each goes to the studies that have it.
+    With `all` each of the further options goes to the studies that have it.
 
     Raises:
         SettingsError: The name, an option or a value cannot be used.
     """
     given = dict(options or {})
-    if text != ALL:
-        name = text.partition(":")[0].strip()
-        return (STUDIES.choose(text, {name: given}),)
+    if text != "all":
+        return (STUDIES.choose(text, {text.partition(":")[0].strip(): given}),)
     studies = tuple(STUDIES.usable())
-    known = {
-        study.name: {key: given[key] for key in study.options.__dataclass_fields__ if key in given} for study in studies
-    }
-    if unused := [key for key in given if not any(key in own for own in known.values())]:
+    fields = {study.name: study.options.__dataclass_fields__ for study in studies}
+    if unused := [key for key in given if not any(key in own for own in fields.values())]:
         raise SettingsError(f"No study has an option {unused[0]!r}.", remedy="Leave it out.")
+    known = {name: {key: given[key] for key in own if key in given} for name, own in fields.items()}
     return tuple(STUDIES.choose(study.name, known) for study in studies)
 
 
@@ -482,16 +605,8 @@ _COMPARED = (
     *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
     *(Aspect.METHOD_OPTIONS, Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
 )
-"""In which two runs of variants must not differ."""
 
 
 def find_difference(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozenset()) -> str:
-    """Return in what two runs differ besides what is studied; empty where in nothing.
-
-    Args:
-        one: A run.
-        other: Another run.
-        studied: Thresholds in which they are meant to differ.
-    """
-    found = differences(one, other, _COMPARED, free_thresholds=studied)
-    return next((difference.what for difference in found), "")
+    """Return an aspect in which two runs differ besides the studied thresholds; empty if there is none."""
+    return next((each.what for each in differences(one, other, _COMPARED, free_thresholds=studied)), "")

@@ -25,7 +25,7 @@ from beliefrag.bench.datasets.dataset_entry import (
 from beliefrag.bench.datasets.formats import DatasetFormat, reader_of, register_format
 from beliefrag.bench.datasets.records import Problem, read_input
 from beliefrag.bench.metrics import normalise
-from beliefrag.retrieval.chunk import split_text
+from beliefrag.retrieval.documents import split_text
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 

@@ -1,7 +1,6 @@
-"""The paper's own numbers as data, so that a report can set a run beside them. They are theirs, not ours.
+"""The paper's own numbers as data, to set a run beside them. They are theirs, not ours.
 
-Every value is as printed in the paper, to its last digit; nothing is recomputed. Methods and datasets have the names
-that our own tables use.
+Every value is as printed in the paper, to its last digit. Methods and datasets have the names of our own tables.
 """
 
 from __future__ import annotations
@@ -9,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 __all__ = ["MARK", "PublishedNumber", "PublishedRow", "PublishedTable", "published_numbers", "published_tables"]
 
 MARK = "as printed in the BeliefRAG paper"
-"""What a report writes beside every one of these numbers."""
+"""What a report writes beside each of these numbers."""
 
 
 class _Printed(BaseModel):
@@ -27,7 +27,7 @@ class PublishedRow(_Printed):
 
     values: tuple[float | None, ...]
     mean: float | None
-    """The mean that the paper prints; None where it prints none."""
+    """The printed mean; None where there is none."""
 
 
 class PublishedTable(_Printed):
@@ -46,14 +46,14 @@ class PublishedTable(_Printed):
     rows: Mapping[str, PublishedRow]
 
     @model_validator(mode="after")
-    def _complete(self) -> PublishedTable:
+    def _complete(self) -> Self:
         for method, row in self.rows.items():
             if len(row.values) != len(self.datasets):
                 raise ValueError(f"{self.id} has {len(row.values)} values for {method}, not {len(self.datasets)}")
         return self
 
     def value(self, method: str, dataset: str) -> float | None:
-        """Gives one cell; None where the paper has none."""
+        """Return one cell; None where the paper has none."""
         if method not in self.rows or dataset not in self.datasets:
             return None
         return self.rows[method].values[self.datasets.index(dataset)]
@@ -70,17 +70,17 @@ class PublishedNumber(_Printed):
 
 @cache
 def published_tables() -> Mapping[str, PublishedTable]:
-    """Gives all tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
-    tables = TypeAdapter(tuple[PublishedTable, ...]).validate_json(_content("tables.json"))
+    """Return all tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
+    tables = TypeAdapter(tuple[PublishedTable, ...]).validate_json(_read("tables.json"))
     return {table.id: table for table in tables}
 
 
 @cache
 def published_numbers() -> Mapping[str, PublishedNumber]:
-    """Gives all numbers of the studies by their id."""
-    numbers = TypeAdapter(tuple[PublishedNumber, ...]).validate_json(_content("figures.json"))
+    """Return all numbers of the studies by their id."""
+    numbers = TypeAdapter(tuple[PublishedNumber, ...]).validate_json(_read("figures.json"))
     return {number.id: number for number in numbers}
 
 
-def _content(name: str) -> bytes:
+def _read(name: str) -> bytes:
     return resources.files(__package__).joinpath(name).read_bytes()

@@ -14,7 +14,7 @@ from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS, check_depth
 from beliefrag.types import Hit, Provenance
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["DenseRetriever", "HybridRetriever", "open_dense"]
 

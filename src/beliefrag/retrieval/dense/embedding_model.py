@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -94,18 +94,12 @@ class DenseOptions:
 
 @dataclass(frozen=True)
 class EmbeddingModel:
-    """An embedding model, in this process or on workers."""
+    """An embedding model."""
 
     name: str
     """The weights and the beginning of their hash: vectors of another name are never compared with these."""
     embed: Embed
-    """Makes the vectors of some texts, in this process."""
-    embed_on_workers: Callable[[Iterable[list[str]]], Iterator[Floats]] | None = None
-    """Makes the vectors of blocks of texts in their order, on workers."""
-
-    def embed_blocks(self, blocks: Iterable[list[str]]) -> Iterator[Floats]:
-        """Yield the vectors of blocks of texts, in their order."""
-        return self.embed_on_workers(blocks) if self.embed_on_workers else map(self.embed, blocks)
+    """Makes the vectors of some texts."""
 
 
 def load_model(options: DenseOptions) -> EmbeddingModel:

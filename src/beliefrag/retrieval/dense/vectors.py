@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
-from beliefrag.retrieval.passage_store import PassageRow, sync_folder
+from beliefrag.retrieval.store import PassageRow, sync_folder
 
 __all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
 
@@ -32,7 +32,7 @@ _UNFINISHED = "new-"
 _HEAD = 4
 """Bytes before the records of vectors on the way, which hold the number of dimensions."""
 _BLOCK = 16
-"""Passages that are embedded before they are written down; a worker of a cluster takes as many at a time."""
+"""Passages that are embedded before they are written down."""
 _SEARCHED_TOGETHER = 65_536
 """Vectors that are turned into 32-bit numbers at once."""
 _KEPT_WIDE = 2 * _SEARCHED_TOGETHER
@@ -139,9 +139,9 @@ def _make(
             keys += [row.key for row in rows]
             missing = [row for row in rows if row.key not in seen]
             done = len(keys) - len(missing)
-            blocks = [missing[low : low + _BLOCK] for low in range(0, len(missing), _BLOCK)]
-            texts = ([_searched_text(row) for row in block] for block in blocks)
-            for block, vectors in zip(blocks, model.embed_blocks(texts), strict=True):
+            for low in range(0, len(missing), _BLOCK):
+                block = missing[low : low + _BLOCK]
+                vectors = model.embed([_searched_text(row) for row in block])
                 _append(journal, [row.key for row in block], vectors.astype(np.float16))
                 done += len(block)
                 if on_progress:

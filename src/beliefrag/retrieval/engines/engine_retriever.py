@@ -13,12 +13,11 @@ from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
-from beliefrag.retrieval.bm25 import query_terms
+from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, make_question, measure_score_scale, query_terms
 from beliefrag.retrieval.engines.engine import EngineDescription, EngineOptions, IndexState, id_key
 from beliefrag.retrieval.engines.filling import fill
-from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.retrieval.protocol import Retriever, check_depth
-from beliefrag.retrieval.score_sample import SAMPLE_PASSAGES, make_question, measure_score_scale
+from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.engines.opensearch import OpenSearchIndex
     from beliefrag.retrieval.engines.postgres import PostgresTable
     from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["EngineRetriever", "link_engine", "open_on_engine"]
 

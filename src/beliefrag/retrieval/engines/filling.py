@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir
-from beliefrag.retrieval.files import find_files
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
-from beliefrag.retrieval.indexing import IndexProgress, IndexReport, OnProgress, Paths, list_paths
-from beliefrag.retrieval.passage_source import docs_index
+from beliefrag.retrieval.indexing import (
+    IndexProgress,
+    IndexReport,
+    OnProgress,
+    Paths,
+    docs_index,
+    find_files,
+    list_paths,
+)
 from beliefrag.retrieval.protocol import RETRIEVERS
+from beliefrag.retrieval.store import CorpusState, passage_digest
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from beliefrag.retrieval.engines.engine import (
 )
 from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import Changes, Held
-from beliefrag.retrieval.fingerprint import EMPTY, CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.session import IndexBusy
+from beliefrag.retrieval.store import EMPTY, CorpusState
+from beliefrag.retrieval.writer import IndexBusy
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch"):
@@ -50,7 +50,7 @@ with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch
     from opensearchpy.exceptions import ConnectionError as NoConnection
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["OpenSearchIndex", "OpenSearchOptions", "OpenSearchWriter"]
 

@@ -28,10 +28,9 @@ from beliefrag.retrieval.engines.engine import (
 )
 from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import Changes, Held
-from beliefrag.retrieval.fingerprint import CorpusState
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
-from beliefrag.retrieval.session import IndexBusy
-from beliefrag.retrieval.writer import QUICKLY_REWRITTEN
+from beliefrag.retrieval.store import CorpusState
+from beliefrag.retrieval.writer import QUICKLY_REWRITTEN, IndexBusy
 from beliefrag.types import Passage
 
 with explain_missing_extra("Search on PostgreSQL", "postgres"):
@@ -40,7 +39,7 @@ with explain_missing_extra("Search on PostgreSQL", "postgres"):
     from psycopg_pool import ConnectionPool
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 __all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
 

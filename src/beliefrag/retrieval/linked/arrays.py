@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from beliefrag.retrieval.passage_store import sync_folder
+from beliefrag.retrieval.store import sync_folder
 
 _HEADER = "arrays.json"
 

@@ -35,7 +35,7 @@ from beliefrag.retrieval.linked.names import (
 from beliefrag.retrieval.linked.row_sorter import MOST_ROWS, write_order
 from beliefrag.retrieval.linked.tokens import Tokens, split_passages
 from beliefrag.retrieval.linked.vocabulary import VocabularyBuilder
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 
 Integers = NDArray[np.int32]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from beliefrag.retrieval.linked.names import hash_names
 from beliefrag.retrieval.linked.tokens import PASSAGE_END, Tokens, split_passages
-from beliefrag.retrieval.passage_store import PassageRow
+from beliefrag.retrieval.store import PassageRow
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int32]

@@ -14,7 +14,7 @@ import numpy as np
 from beliefrag.errors import RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.ledger import IndexIncomplete
+from beliefrag.retrieval.documents import printable_path
 from beliefrag.retrieval.linked.arrays import ArrayFolder, MemoryArrays, write_folder
 from beliefrag.retrieval.linked.build import FORMAT, MapBlocks, build_graph
 from beliefrag.retrieval.linked.candidates import (
@@ -33,14 +33,13 @@ from beliefrag.retrieval.linked.link_boost import boost_linked
 from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
 from beliefrag.retrieval.linked.rerank import Rerank
 from beliefrag.retrieval.linked.tokens import split_passages, split_text
-from beliefrag.retrieval.passage_store import PassageRow
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
-from beliefrag.retrieval.text import printable_path
+from beliefrag.retrieval.store import IndexIncomplete, PassageRow
 from beliefrag.types import Hit, Passage, Provenance
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.dense.dense_retriever import DenseRetriever
-    from beliefrag.retrieval.passage_source import PassageSource
+    from beliefrag.retrieval.protocol import PassageSource
 
 GRAPH_FOLDER = "names-{}"
 """The folder of a graph inside an index folder: it carries the fingerprint of the passages that it was made from."""

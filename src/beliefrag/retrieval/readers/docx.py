@@ -13,22 +13,28 @@ from docx.opc.exceptions import OpcError
 from docx.table import Table
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.readers.sections import Outline, write_documents
-from beliefrag.retrieval.text import LARGEST_FILE, clean_line, clean_text, read_limited
-
-__all__ = ["read_docx"]
+from beliefrag.retrieval.documents import (
+    LARGEST_FILE,
+    Complain,
+    CorpusFile,
+    Document,
+    Unreadable,
+    clean_line,
+    clean_text,
+    read_limited,
+)
+from beliefrag.retrieval.readers.text_files import Outline, write_documents
 
 _HEADING = re.compile(r"Heading ([1-6])")
 
 
 def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a .docx file; its title is the one in its properties, else its first heading of level 0 or 1."""
+    """Read a .docx file; its title is the one in its properties, else its first heading of level 0 or 1."""
     data = read_limited(file.path)
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise Unreadable("is encrypted or in the old .doc format; save it as an open .docx")
     try:
-        # A small file can unpack to terabytes, so its own table of contents is asked first.
+        # A small file can unpack to terabytes, so its table of contents is checked first.
         with zipfile.ZipFile(BytesIO(data)) as parts:
             if sum(part.file_size for part in parts.infolist()) > LARGEST_FILE:
                 raise Unreadable(f"unpacks to more than {LARGEST_FILE >> 20} MB")

@@ -1,4 +1,4 @@
-"""PDF: the text layer of all pages, as far as the file lets itself be read."""
+"""PDF: the text layer of all pages that can be read."""
 
 from __future__ import annotations
 
@@ -11,28 +11,34 @@ from io import BytesIO
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import clean_line, clean_text, read_limited
+from beliefrag.retrieval.documents import (
+    Complain,
+    CorpusFile,
+    Document,
+    Unreadable,
+    clean_line,
+    clean_text,
+    count_visible,
+    read_limited,
+)
 
-__all__ = ["read_pdf"]
-
-_BETWEEN = "\n\n"
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 _NO_TITLE = re.compile(r"untitled|microsoft (word|powerpoint)\b.*|.*\.(docx?|tex|dvi|indd|pdf|rtf)", re.IGNORECASE)
 
 
 def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a PDF. A page that cannot be read is complained about, and the others are kept."""
-    # pypdf tells the log of every oddity it repairs; for a reader of a report that is noise.
+    """Read the text layer of a PDF. A page that cannot be read is reported, and the others are kept."""
+    # pypdf logs every oddity that it repairs.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = _open_pdf(read_limited(file.path))
     pages = [clean_text(_read_page(reader, number, complain)) for number in range(len(reader.pages))]
     pages = [_BROKEN_WORD.sub("", page) for page in pages]
-    text = _BETWEEN.join(pages)
+    text = "\n\n".join(pages)
     if not text.strip():
         raise Unreadable("holds no text; a scan needs text recognition first")
-    starts = itertools.accumulate((len(page) + len(_BETWEEN) for page in pages[:-1]), initial=0)
-    yield Document(file.name, _find_title(reader) or file.stem, text, file.source, pages=tuple(starts))
+    starts = itertools.accumulate(map(count_visible, pages[:-1]), initial=0)
+    lines = [(start, number) for number, start in enumerate(starts, 1)]
+    yield Document(file.name, _find_title(reader) or file.stem, text, file.source, lines=lines, unit="page")
 
 
 def _open_pdf(data: bytes) -> PdfReader:

@@ -1,4 +1,4 @@
-"""Tables of texts: JSON Lines, plain or gzipped, and CSV and TSV. Every row gives one document."""
+"""Tables of texts: JSON Lines, plain or gzipped, and CSV and TSV. Every row is one document."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from io import TextIOWrapper
-from typing import IO, Any
+from typing import Any
 
-from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.text import clean_line, detect_encoding, make_storable
-
-__all__ = ["BadRow", "read_jsonl", "read_table", "row_document"]
+from beliefrag.retrieval.documents import (
+    Complain,
+    CorpusFile,
+    Document,
+    Unreadable,
+    clean_line,
+    detect_encoding,
+    make_storable,
+)
 
 _LONGEST_LINE = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -23,17 +28,11 @@ _SAMPLE = 64 * 1024
 
 
 class BadRow(Exception):
-    """A row that gives no document; the message says why."""
+    """A row that is not a document; the message is the reason."""
 
 
 def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> Document:
-    """Gives the document in a row with a `text` and perhaps an `id` and a `title`.
-
-    The text stays as it is written, so that a benchmark's passages are indexed letter for letter.
-
-    Raises:
-        BadRow: The row has no text, or a field has the wrong type.
-    """
+    """Return the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`."""
     text, title, own = row.get("text"), row.get("title"), row.get("id")
     if not isinstance(text, str) or not make_storable(text).strip():
         raise BadRow("has no text")
@@ -49,9 +48,10 @@ def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> D
 
 
 def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
+    """Read a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
     number = 0
-    with _open_lines(file) as lines:
+    is_packed = file.path.name.lower().endswith(".gz")
+    with gzip.open(file.path, "rb") if is_packed else file.path.open("rb") as lines:
         try:
             while line := lines.readline(_LONGEST_LINE):
                 number += 1
@@ -69,12 +69,6 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             complain(f"the gzip data ends or breaks after line {number}")
 
 
-def _open_lines(file: CorpusFile) -> gzip.GzipFile | IO[bytes]:
-    if file.path.name.lower().endswith(".gz"):
-        return gzip.open(file.path, "rb")
-    return file.path.open("rb")
-
-
 def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
     try:
         row = json.loads(line)
@@ -86,7 +80,7 @@ def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
 
 
 def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads a .csv or .tsv file whose first row names the columns.
+    """Read a .csv or .tsv file whose first row names the columns.
 
     With a column `text` a row is a text, with `id` and `title` where there are such columns. Otherwise the row becomes
     a text of `column: value` pairs, so that a cell can still be understood when it stands alone.
@@ -98,10 +92,9 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             raise Unreadable("is empty")
         encoding = detect_encoding(sample, whole=len(sample) < _SAMPLE)
         raw.seek(0)
-        rows = csv.reader(
-            TextIOWrapper(raw, encoding, "replace", newline=""),
-            delimiter=_guess_delimiter(sample.decode(encoding, "replace")),
-        )
+        header = sample.decode(encoding, "replace").partition("\n")[0]
+        delimiter = max(",\t;|", key=header.count)
+        rows = csv.reader(TextIOWrapper(raw, encoding, "replace", newline=""), delimiter=delimiter)
         try:
             columns = [clean_line(name) for name in next(rows, [])]
             texts = {name.lower(): place for place, name in reversed(list(enumerate(columns)))}
@@ -117,15 +110,9 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
 
 
-def _guess_delimiter(sample: str) -> str:
-    header = sample.partition("\n")[0]
-    return max(",\t;|", key=header.count)
-
-
 def _text_row(file: CorpusFile, places: dict[str, int], row: list[str]) -> Document:
-    return row_document(
-        file, {name: row[places[name]] for name in ("id", "title", "text") if places.get(name, len(row)) < len(row)}
-    )
+    known = [name for name in ("id", "title", "text") if places.get(name, len(row)) < len(row)]
+    return row_document(file, {name: row[places[name]] for name in known})
 
 
 def _pairs_row(file: CorpusFile, columns: list[str], row: list[str]) -> Document:

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.document import Complain, CorpusFile, Document, Unreadable
-from beliefrag.retrieval.readers.sections import ENTRY, Outline, write_documents
-from beliefrag.retrieval.text import clean_line, decode, read_limited
-
-__all__ = ["read_web_page"]
+from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_line, decode, read_limited
+from beliefrag.retrieval.readers.text_files import ENTRY, Outline, write_documents
 
 _UNSEEN = re.compile("script|style|template|noscript|head|svg|math|iframe|object|canvas|audio|video")
 _INLINE = re.compile(
@@ -24,7 +21,7 @@ _HEADING = re.compile("h[1-6]")
 
 
 def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Reads an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
+    """Read an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
     data = read_limited(file.path)
     declared = _CHARSET.search(data, 0, 4096)
     text = decode(data, declared[1].decode() if declared else "")
@@ -49,7 +46,7 @@ def _element_line(element: etree._Element) -> str:
 
 
 def _outline(root: etree._Element) -> Outline:
-    """The visible text, cut at headings and at the entries of lists of definitions."""
+    """Return the visible text, cut at headings and at the entries of lists of definitions."""
     outline = Outline()
     unseen = lists = 0
     heading: list[str] | None = None
@@ -88,13 +85,13 @@ def _outline(root: etree._Element) -> Outline:
 
 
 def _mark_places(outline: Outline, element: etree._Element, tag: str) -> None:
-    """Notes the names that links call an element by, and where it leads if it is a link."""
+    """Record the anchors of an element, and its target if it is a link."""
     for name in dict.fromkeys((element.get("id"), element.get("name") if tag == "a" else None)):
         if name:
-            outline.mark_anchor(name)
+            outline.mark(anchor=name)
     target = element.get("href") if tag == "a" else None
     if target:
-        outline.mark_link(target, _element_line(element))
+        outline.mark(target=target, words=_element_line(element))
 
 
 def _heading_level(tag: str, lists: int) -> int:

@@ -18,7 +18,7 @@ from beliefrag.bench.own_documents import OwnDocuments, find_own_documents
 from beliefrag.bench.perturbation import passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError
-from beliefrag.retrieval.fingerprint import CorpusState, passage_digest
+from beliefrag.retrieval.store import CorpusState, passage_digest
 from beliefrag.runs.record import DatasetRecord
 from beliefrag.types import Passage
 from beliefrag.web.view.schema import NotAvailable

@@ -1,0 +1,426 @@
+"""Documents and their passages: clean text of any origin, and cut it along sentences and paragraphs."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+import os
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PurePath, PurePosixPath
+from typing import cast
+
+from beliefrag.errors import CorpusError
+from beliefrag.types import Passage
+
+LARGEST_FILE = 256 * 1024 * 1024
+"""Bytes of a file that is read whole. Tables of texts (csv, jsonl) are read row by row and have no limit."""
+TARGET = 100
+"""Words that a passage is filled up to."""
+LONGEST = 150
+"""Words that no passage exceeds, except a row that came with an id of its own."""
+LONGEST_ROW = 300
+"""Words up to which a row with an id of its own stays one passage, as its author meant it."""
+
+_MOST_ANCHORS = 50
+_MOST_LINKS = 100
+_ENOUGH = 60
+_REMNANT = 25
+_LONGEST_LINE = 300
+_SAMPLE = 256 * 1024
+
+# UTF-32 comes before UTF-16, whose mark is the beginning of its own.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
+_ENDING = re.compile(r"(?<=.)\.[A-Za-z]\w*(?:\.gz)?$")
+
+# Chinese and Japanese put no spaces between words, so a character counts as one. A run of more than forty characters
+# is not a word in any language, so it counts (and may be cut) as several.
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_WORD = re.compile(f"[{_CJK}]|[^\\s{_CJK}]{{1,40}}")
+_PARAGRAPHS = re.compile(
+    r"\n[^\S\n]*+\n\s*+|[\f\u2029]|\n(?=[^\S\n]*+(?:[-*+\u2022\u25aa\u25e6]|\d{1,3}[.)]|#{1,6})\s)"
+)
+_CLOSING = "\"'\u2019\u201d\u00bb\u203a)\\]}\u300d\u300f\uff09\u3011\u300b"
+_OPENING = "\"'\u2018\u201c\u00ab\u2039(\\[{\u00bf\u00a1\u300c\u300e\uff08\u3010\u300a"
+_STOPS = ".!?\u2026\u203c\u2047-\u2049\u061f\u06d4\u0964\u0965"
+_END = re.compile(
+    # Full-width stops end a sentence wherever they stand, others only before a space. A run of stops is looked at
+    # once, from its beginning: a page of dots takes no longer than a page of words.
+    f"[\u3002\uff01\uff1f\uff61]++[{_CLOSING}]*+\\s*+"
+    f"|(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)[{_CLOSING}]*+\\s++(?=[{_OPENING}]*+(?P<next>\\S))"
+)
+_LAST_WORD = re.compile(r"[^\s(\[\"'\u2018\u201c]+\Z")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+_ABBREVIATION = re.compile(
+    "adm|al|approx|apr|assn|assoc|aug|ave|bldg|blvd|bros|ca|capt|cf|cmdr|co|col|corp|cpl|dec|dept|dist|dr|eds?|eg|esp|est|"
+    "etc|feb|gen|gov|govt|hon|ie|inc|incl|jan|jr|jul|jun|lt|ltd|maj|messrs|misc|mlle|mme|mr|mrs|ms|msgr|mts?|nov|oct|ph|"
+    "ph\\.d|phd|pres|prof|pvt|rd|refs?|reps?|resp|rev|sens?|sept?|sgt|sr|ste?|supt|tel|trans|univ|viz|vs"
+)
+_BEFORE_NUMBER = re.compile("art|cap|chap|ch|eqs?|figs?|nos?|op|pp?|para|sect?|vols?|v")
+
+
+class Unreadable(CorpusError):
+    """A file whose text cannot be read; the message is the reason, without the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFile:
+    """A file to be read."""
+
+    path: Path
+    """Its real path. It may hold any bytes, so it is opened but never shown."""
+    name: str
+    """Its printable path below the given folder: the name of the document."""
+    source: str
+    """Its whole printable path, which people are shown."""
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folders and ending, the title of last resort."""
+        return _ENDING.sub("", PurePosixPath(self.name).name) or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An anchor that links lead to (empty for the beginning of a file), or a link with its target and words."""
+
+    offset: int
+    """The number of characters before it, other than white space."""
+    anchor: str | None = None
+    target: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with a title: a whole file, a section of one, or a row of a table of texts."""
+
+    id: str
+    title: str
+    text: str
+    source: str
+    own_id: bool = False
+    """Whether the author of the corpus gave the id; passages then keep it."""
+    place: str = ""
+    """Its place in the file if it is one place, such as `row 12`."""
+    lines: Sequence[tuple[int, int]] = ()
+    """The lines of the file, or its pages: characters other than white space before each, and its number."""
+    unit: str = "line"
+    marks: tuple[Mark, ...] = ()
+    """Anchors and links in the order of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPassage(Passage):
+    """A passage as it was read, with its links, which only the graph of names needs."""
+
+    links: str = ""
+    """Its anchors and links as JSON, empty where it has none: `{"anchors": [...], "links": [[target, words], ...]}`."""
+
+
+Complain = Callable[[str], None]
+"""Called by a reader with what it left out of a file, such as a broken line."""
+
+Reader = Callable[[CorpusFile, Complain], Iterator[Document]]
+"""Turns a file into documents; raises `Unreadable` when nothing can be read from it."""
+
+
+FORMATS = {
+    ".txt": "text_files.read_plain_text",
+    ".text": "text_files.read_plain_text",
+    ".md": "text_files.read_markdown",
+    ".markdown": "text_files.read_markdown",
+    ".html": "web_page.read_web_page",
+    ".htm": "web_page.read_web_page",
+    ".xhtml": "web_page.read_web_page",
+    ".pdf": "pdf.read_pdf",
+    ".docx": "docx.read_docx",
+    ".csv": "rows.read_table",
+    ".tsv": "rows.read_table",
+    ".jsonl": "rows.read_jsonl",
+    ".jsonl.gz": "rows.read_jsonl",
+}
+"""The reader of each format, by the ending of the file's name: a module in `readers` and its function."""
+
+
+def format_of(name: str) -> str | None:
+    """Return the entry of `FORMATS` for a file of this name, or None when its format is not read."""
+    lowered = name.lower()
+    return next((reader for ending, reader in FORMATS.items() if lowered.endswith(ending)), None)
+
+
+def reader_for(name: str) -> Reader:
+    """Return the reader for a file of this name, whose format is one of `FORMATS`."""
+    # Imported when needed: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
+    module, _, function = (format_of(name) or "").partition(".")
+    return cast("Reader", getattr(import_module(f"beliefrag.retrieval.readers.{module}"), function))
+
+
+def links_of(passage: Passage) -> str:
+    """Return the anchors and links of a passage as JSON, empty where it has none."""
+    return passage.links if isinstance(passage, ReadPassage) else ""
+
+
+def detect_encoding(start: bytes, *, whole: bool = True) -> str:
+    """Return the encoding of a text, or raise `Unreadable`: by its byte-order mark, else UTF-8, else Windows-1252.
+
+    With `whole=False` the bytes are only the beginning, and may end within a character.
+    """
+    for mark, encoding in _MARKS:
+        if start.startswith(mark):
+            return encoding
+    if b"\0" in start:
+        raise Unreadable("is binary, or text in an encoding without a byte-order mark")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start, whole)
+    except UnicodeDecodeError:
+        return _guess_encoding(start[:_SAMPLE])
+    return "utf-8"
+
+
+def _guess_encoding(sample: bytes) -> str:
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
+    if controls * 50 > len(sample):
+        raise Unreadable("is binary, not text")
+    text = sample.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore")) - broken
+    # A few broken characters among many good ones are damage, and no reason to misread all the others.
+    return "utf-8" if broken * 4 < beyond_ascii else "cp1252"
+
+
+def decode(data: bytes, declared: str = "") -> str:
+    """Return bytes as clean text, or raise `Unreadable` if they are not text.
+
+    A byte-order mark and valid UTF-8 come before the declared encoding.
+    """
+    encoding = detect_encoding(data)
+    if encoding == "cp1252" and declared:
+        with suppress(LookupError):
+            return clean_text(data.decode(declared, "replace"))
+    return clean_text(data.decode(encoding, "replace"))
+
+
+def make_storable(text: str) -> str:
+    """Return text letter for letter, but without control characters and halves of surrogate pairs."""
+    return _UNSTORABLE.sub(lambda found: "\ufffd" if "\ud800" <= found[0] <= "\udfff" else " ", text)
+
+
+def clean_text(text: str) -> str:
+    """Return storable text with plain line ends, and with accents composed (NFC)."""
+    return unicodedata.normalize("NFC", make_storable(text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def clean_line(text: str) -> str:
+    """Return text as one short clean line, for a title."""
+    return " ".join(clean_text(text).split())[:_LONGEST_LINE].rstrip()
+
+
+def read_limited(path: Path) -> bytes:
+    """Return the content of a file, or raise `Unreadable` if it is empty or very large."""
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise Unreadable(f"is larger than {LARGEST_FILE >> 20} MB; split it, or turn it into jsonl")
+    if not data.strip():
+        raise Unreadable("is empty")
+    return data
+
+
+def printable_path(path: str | PurePath) -> str:
+    r"""Return a path as printable text; two different paths never give the same text.
+
+    Bytes that are not UTF-8 and control characters (a newline, a terminal's escape) become `\xNN` or `\uNNNN`, and a
+    backslash is doubled.
+    """
+    text = os.fspath(path)
+    if os.sep == "\\":
+        text = text.replace("\\", "/")
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(_escape_character(character) for character in text)
+
+
+def _escape_character(character: str) -> str:
+    code = ord(character)
+    if character == "\\":
+        return "\\\\"
+    if character.isprintable():
+        return character
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def count_visible(text: str) -> int:
+    """Count the characters other than white space: cutting and joining texts does not change it."""
+    return sum(map(len, text.split()))
+
+
+def count_words(text: str) -> int:
+    """Count the words of a text, by the measure that passages are cut with."""
+    return len(_WORD.findall(text))
+
+
+def find_words(text: str) -> list[tuple[int, int]]:
+    """Return the start and the end of each word of a text, by the same measure."""
+    return [found.span() for found in _WORD.finditer(text)]
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a paragraph; nothing but spaces between them is lost.
+
+    Initials and abbreviations (`J. R. R. Tolkien`, `e.g.`, `U.S.`, `Dr.`) do not end a sentence, nor does a stop before
+    a small letter. An ambiguous text stays together: a sentence that is too long is cut later, a torn one loses its
+    meaning.
+    """
+    start = 0
+    for end in _END.finditer(text):
+        if end["stop"] == "." and not _ends_sentence(text, start, end.start(), end["next"]):
+            continue
+        if end["stop"] and end["next"].islower():
+            continue
+        yield text[start : end.end()].strip()
+        start = end.end()
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def _ends_sentence(text: str, start: int, stop: int, following: str) -> bool:
+    found = _LAST_WORD.search(text, max(start, stop - 40), stop)
+    if found is None:
+        return True
+    word = found[0].lower()
+    if _INITIALS.fullmatch(word) or _ABBREVIATION.fullmatch(word):
+        return False
+    return not (following.isdigit() and _BEFORE_NUMBER.fullmatch(word))
+
+
+def split_text(text: str) -> list[str]:
+    """Cut a text into pieces of about a hundred words, never more than `LONGEST`; only white space is lost.
+
+    A piece ends with a paragraph if it is long enough by then, else with a sentence. A sentence that is too long by
+    itself is cut between words.
+    """
+    pieces: list[str] = []
+    current, size = "", 0
+    for paragraph in _PARAGRAPHS.split(clean_text(text)):
+        separator = "\n"
+        for unit, words in _sentence_parts(paragraph):
+            if current and size + words > TARGET:
+                pieces.append(current)
+                current, size = "", 0
+            current, size, separator = (f"{current}{separator}{unit}" if current else unit), size + words, " "
+        if size >= _ENOUGH:
+            pieces.append(current)
+            current, size = "", 0
+    if current:
+        # A few words at the end say little alone; the passage before has room for them.
+        if pieces and size < _REMNANT and count_words(pieces[-1]) + size <= LONGEST:
+            current = f"{pieces.pop()}\n{current}"
+        pieces.append(current)
+    return pieces
+
+
+def _sentence_parts(paragraph: str) -> Iterator[tuple[str, int]]:
+    """Yield sentences with their lengths, those beyond the target cut into parts."""
+    for sentence in split_sentences(" ".join(paragraph.split())):
+        words = find_words(sentence)
+        if len(words) <= TARGET:
+            yield sentence, len(words)
+            continue
+        for first in range(0, len(words), TARGET):
+            part = words[first : first + TARGET]
+            yield sentence[part[0][0] : part[-1][1]], len(part)
+
+
+def cut_document(document: Document) -> Iterator[Passage]:
+    """Yield the passages of a document, each with the document's title.
+
+    A passage's id is made from the document's name and the passage's own words: reading an unchanged file again gives
+    the same ids, and a change in one place leaves the ids of all other passages alone. Rows that have an id keep it,
+    with `#2`, `#3` ... for further parts of a long one.
+    """
+    if document.own_id:
+        texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
+        for number, text in enumerate(texts, 1):
+            own = document.id if number == 1 else f"{document.id}#{number}"
+            yield Passage(own, document.title, text, document.source, document.place)
+        return
+    finder = _PlaceFinder(document)
+    texts = split_text(document.text)
+    for number, text in enumerate(texts, 1):
+        place, links = finder.find(text, is_last=number == len(texts))
+        content = f"{len(document.id)},{len(document.title)},{document.id}{document.title}{text}"
+        own = "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
+        where = document.place or place
+        if links:
+            yield ReadPassage(own, document.title, text, document.source, where, links)
+        else:
+            yield Passage(own, document.title, text, document.source, where)
+
+
+def _fits_row(text: str) -> bool:
+    # Most rows are far below the limit, which a cheap upper bound shows.
+    beyond_ascii = len(text.encode("utf-8", "replace")) - len(text)
+    at_most = len(text.split()) + len(text) // 40 + beyond_ascii
+    return at_most <= LONGEST_ROW or count_words(text) <= LONGEST_ROW
+
+
+class _PlaceFinder:
+    """Finds the pages or lines of the pieces of a document and their links, piece after piece.
+
+    Cutting loses nothing but white space, so a piece begins after as many other characters as the pieces before have.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._unit = document.unit
+        self._starts = [offset for offset, _ in document.lines]
+        self._numbers = [number for _, number in document.lines]
+        self._marks = document.marks
+        self._next_mark = 0
+        self._seen = 0
+
+    def find(self, piece: str, *, is_last: bool) -> tuple[str, str]:
+        """Return the pages or lines of the next piece in words, and its anchors and links; empty where it has none."""
+        if not self._starts and not self._marks:
+            return "", ""
+        before = self._seen
+        self._seen += count_visible(piece)
+        return self._describe(before, max(self._seen - 1, 0)), self._write_links(is_last=is_last)
+
+    def _describe(self, first: int, last: int) -> str:
+        if not self._starts:
+            return ""
+        one, other = (self._numbers[max(bisect_right(self._starts, at) - 1, 0)] for at in (first, last))
+        return f"{self._unit} {one}" if one == other else f"{self._unit}s {one}-{other}"
+
+    def _write_links(self, *, is_last: bool) -> str:
+        anchors: list[str] = []
+        links: list[tuple[str, str]] = []
+        while self._next_mark < len(self._marks):
+            mark = self._marks[self._next_mark]
+            if mark.offset >= self._seen and not is_last:
+                break
+            self._next_mark += 1
+            if mark.anchor is not None:
+                anchors.append(mark.anchor)
+            else:
+                links.append((mark.target, mark.words))
+        if not anchors and not links:
+            return ""
+        content = {"anchors": anchors[:_MOST_ANCHORS], "links": links[:_MOST_LINKS]}
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
