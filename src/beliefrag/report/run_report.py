@@ -242,7 +242,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
         (
             *(cell.dataset, METHODS.title(cell.method), _count_questions(cell)),
             *(_format_mean(name, cell.measures[name]) for name in _COSTS),
-            str(cell.above_cap) if cell.calls_by_purpose else "-",
+            str(cell.above_cap) if cell.by_purpose else "-",
         )
         for cell in summary.cells
     ]
@@ -254,7 +254,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
         "exceed the cap."
     )
     yield Table.of_texts("effort", "Effort", headings, effort, note)
-    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
+    purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
     by_purpose = ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes))
     for name, title, form, note in (
         ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
@@ -334,7 +334,7 @@ def _shorten_message(failures: Failures) -> str:
 
 
 def _format_calls(cell: Cell, purpose: str) -> str:
-    return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
+    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
 
 
 def _format_tokens(cell: Cell, purpose: str) -> str:
