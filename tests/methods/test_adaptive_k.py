@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.methods.adaptive_k import AdaptiveK, LargestDrop
+from beliefrag.methods.adaptive_k import AdaptiveK
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import play, script
 from tests.support.reading import actions, calls, says
@@ -36,27 +36,27 @@ class Scored:
     ],
 )
 def test_the_cut_is_at_the_largest_drop(scores: list[float], kept: int) -> None:
-    assert LargestDrop(buffer=0, tail=0.0).keep(scores) == kept
+    assert AdaptiveK(buffer=0, tail=0.0).keep(scores) == kept
 
 
 def test_a_buffer_keeps_passages_below_the_drop_too() -> None:
-    assert LargestDrop(buffer=1).keep([30, 10, 9, 8]) == 2
-    assert LargestDrop(buffer=9).keep([30, 10, 9, 8]) == 4
+    assert AdaptiveK(buffer=1).keep([30, 10, 9, 8]) == 2
+    assert AdaptiveK(buffer=9).keep([30, 10, 9, 8]) == 4
 
 
 def test_five_passages_below_the_drop_are_kept_unless_told_otherwise() -> None:
-    assert AdaptiveK().cut.keep([30.0, *[10.0 - i / 100 for i in range(40)]]) == 6
+    assert AdaptiveK().keep([30.0, *[10.0 - i / 100 for i in range(40)]]) == 6
 
 
 def test_a_drop_in_the_extreme_tail_is_no_cut() -> None:
     scores = [30.0, 28.0, *[27.0 - i / 100 for i in range(17)], 1.0]
-    assert LargestDrop(buffer=0, tail=0.0).keep(scores) == 19
-    assert LargestDrop(buffer=0).keep(scores) == 1
+    assert AdaptiveK(buffer=0, tail=0.0).keep(scores) == 19
+    assert AdaptiveK(buffer=0).keep(scores) == 1
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1), st.integers(0, 5))
 def test_a_cut_keeps_at_least_one_and_at_most_all(scores: list[float], buffer: int) -> None:
-    assert 1 <= LargestDrop(buffer=buffer).keep(scores) <= len(scores)
+    assert 1 <= AdaptiveK(buffer=buffer).keep(scores) <= len(scores)
 
 
 async def test_the_scores_of_a_deep_list_say_how_many_passages_are_kept(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.methods.crag import Crag
-from beliefrag.methods.strips import keep_best_strips
+from beliefrag.methods.crag import Crag, keep_best_strips
 from beliefrag.record import Episode
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script

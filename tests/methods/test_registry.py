@@ -95,7 +95,7 @@ def test_the_docs_tell_of_every_method_under_its_name_and_title() -> None:
 
 def test_the_docs_name_the_defaults_that_are_in_force() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    assert f"fetches {AdaptiveK().cut.depth} candidates" in page
+    assert f"fetches {AdaptiveK().depth} candidates" in page
     assert f"grade is at least {Crag().correct}" in page
     assert f"*incorrect* if all are below {Crag().incorrect}" in page
     assert f"probability below {Flare().confident}" in page
