@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
 
 from beliefrag._version import __version__
 from beliefrag.answering.packing import describe_packing
@@ -29,7 +28,6 @@ FORMAT: Final = 3
 """The version of the two files of a run."""
 RUN_FILE = "run.json"
 _T = TypeVar("_T", Budget, Thresholds)
-_RESTORE = f"Put the {RUN_FILE} back that the run began with, or make the run again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ class RunRecord(_Strict):
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error.strerror}.") from error
         except ValidationError as error:
-            raise _unreadable(path, error.errors(include_url=False)[0]) from None
+            raise _unusable(_read_versions(path), _first_problem(error)) from None
 
     def write(self, folder: Path) -> None:
         """Write the record to another file first: a kill leaves the old one or the new one, never half of one."""
@@ -189,27 +187,15 @@ class RunRecord(_Strict):
             ) from error
 
 
-def _unreadable(path: Path, found: ErrorDetails) -> RunError:
-    """Return the error for a record with another format, with a field that is not known here, or with damage."""
-    where = ".".join(str(part) for part in found["loc"])
-    if where == "format" or found["type"] == "extra_forbidden":
-        versions = json.loads(path.read_bytes()).get("versions")
-        known = versions if isinstance(versions, Mapping) else {}
-        what = f"the format {found['input']!r:.40}" if where == "format" else f"{where:.60}, which is not known here"
-        return _other_version(known, what)
-    return RunError(f"{path} is not the record of a run: {where or 'the file'}: {found['msg']}.", remedy=_RESTORE)
-
-
 def budget_of(run: RunRecord) -> Budget:
     """Return what each of the run's episodes could spend."""
-    return _make(Budget, "budget", run.budget, run)
+    return _make(Budget, run.budget, run)
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
     """Return the thresholds that the run's calibrated method decided with, or else those of its first method."""
     setups = list(run.setups.values())
-    chosen = next((each for each in setups if each.calibration), setups[0])
-    return _make(Thresholds, "thresholds", chosen.thresholds, run)
+    return _make(Thresholds, next((each for each in setups if each.calibration), setups[0]).thresholds, run)
 
 
 def settings_of(run: RunRecord) -> Settings:
@@ -217,25 +203,33 @@ def settings_of(run: RunRecord) -> Settings:
     try:
         return Settings.model_validate(run.settings)
     except ValidationError as error:
-        name = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
-        raise _other_version(run.versions, f"the setting {name!r:.60}, which cannot be used here") from None
+        raise _unusable(run.versions, f"its setting {_first_problem(error)}") from None
 
 
-def _make(kind: type[_T], what: str, values: Mapping[str, Any], run: RunRecord) -> _T:
-    for name in values:
-        if not hasattr(kind(), name):
-            raise _other_version(run.versions, f"{what}.{name:.40}, which is not known here")
+def _make(kind: type[_T], values: Mapping[str, Any], run: RunRecord) -> _T:
     try:
         return kind(**values)
-    except ValueError as error:
-        raise RunError(f"The run's {what} cannot be used: {error}.", remedy=_RESTORE) from None
+    except (TypeError, ValueError) as error:
+        raise _unusable(run.versions, f"its {kind.__name__.lower()} cannot be used: {error}") from None
 
 
-def _other_version(versions: Mapping[str, object], what: str) -> RunError:
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])[:60] or 'the file'}: {first['msg']}"
+
+
+def _read_versions(path: Path) -> Mapping[str, object]:
+    try:
+        return dict(json.loads(path.read_bytes())["versions"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return {}
+
+
+def _unusable(versions: Mapping[str, object], problem: str) -> RunError:
     return RunError(
-        "The run was made by another version of beliefrag "
-        f"(run.json names {versions.get('beliefrag', 'none')!s:.40}, this is {__version__}): it has {what}.",
-        remedy="Read it with that version, or make the run again with this one.",
+        "The run is damaged, or was made by another version of beliefrag "
+        f"(run.json names {versions.get('beliefrag', 'none')!s:.40}, this is {__version__}): {problem}.",
+        remedy="Read it with that version, put the run.json back that it began with, or make the run again.",
     )
 
 
