@@ -1,22 +1,18 @@
 import asyncio
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from beliefrag.engine import loop
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.loop import Harness
 from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.errors import TransportError
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.policy import Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.record import CallStarted, Episode, Step
-from beliefrag.types import TERMINAL, Action, Budget, Decision, Hit, Passage, Question
+from beliefrag.types import Action, Budget, Decision, Hit, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.reading import why
@@ -377,103 +373,6 @@ async def test_the_stream_is_the_opening_each_step_and_the_whole_episode(tmp_pat
     assert isinstance(opening, Episode) and opening.outcome is None and opening.steps == ()
     assert isinstance(ended, Episode) and ended.steps == tuple(each for each in stream if isinstance(each, Step))
     assert [each.purpose for each in stream if isinstance(each, CallStarted)] == [call.purpose for call in ended.calls]
-
-
-unit = st.floats(0.0, 1.0)
-
-
-class Whimsical:
-    """A model that replies with whatever the test draws, and can fail."""
-
-    identity = "whimsical"
-
-    def __init__(self, data: st.DataObject) -> None:
-        self.data = data
-
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        import json
-
-        if request.purpose == "verifier":
-            text = json.dumps(
-                {name: self.data.draw(unit) for name in ("support", "conflict", "gap", "uncertainty")}
-                | {"unhelpful_doc_ids": self.data.draw(st.lists(st.integers(-1, 9), max_size=6))}
-            )
-        elif request.purpose == "query_writer":
-            text = self.data.draw(st.sampled_from(["SUFFICIENT", "first", "second", "third"]))
-        else:
-            text = "words"
-        if self.data.draw(st.integers(0, 30)) == 0:
-            raise TransportError("down")
-        return ChatReply(text, self.data.draw(st.integers(0, 4000)), 10, 0.0)
-
-    async def aclose(self) -> None: ...
-
-
-class AnyRetriever:
-    """Finds whatever the test draws. Drawn beforehand: searches run in a worker thread, where nothing can be drawn."""
-
-    def __init__(self, data: st.DataObject) -> None:
-        found = st.lists(
-            st.tuples(st.sampled_from("abcdefghijklmno"), st.floats(-5, 60)), unique_by=lambda hit: hit[0], max_size=8
-        )
-        self.searches = data.draw(st.lists(found, min_size=1, max_size=4))
-        self.made = 0
-
-    def search(self, query: str, k: int) -> list[Hit]:
-        self.made += 1
-        hits = self.searches[(self.made - 1) % len(self.searches)]
-        return [Hit(Passage(i, i, f"words {i}"), score) for i, score in hits]
-
-
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.data(),
-    st.builds(
-        Budget,
-        rounds=st.integers(0, 4),
-        top_k=st.integers(1, 6),
-        actions=st.integers(1, 8),
-        tokens=st.integers(1, 20_000),
-        verifier_passages=st.integers(1, 8),
-        answer_passages=st.integers(1, 10),
-    ),
-    st.builds(Thresholds, answer=unit, conflict=unit, reliability=unit, retrieval_value=unit, novelty=unit),
-)
-def test_every_episode_ends_within_its_budget_and_drops_for_good(
-    data: st.DataObject, budget: Budget, thresholds: Thresholds
-) -> None:
-    method = published_method(thresholds=thresholds)
-    result = asyncio.run(play(Whimsical(data), AnyRetriever(data), method=method, budget=budget))
-    check_invariants(result, budget)
-    assert result.outcome != "failed" or result.cause == "TransportError"
-
-
-def check_invariants(result: Episode, budget: Budget) -> None:
-    steps = result.steps
-    assert result.outcome is not None
-    assert len(steps) <= budget.actions
-    assert sum(step.search is not None and step.search.was_made for step in steps) <= budget.rounds
-    assert result.usage.searches <= budget.rounds
-    assert all(step.action in step.legal for step in steps)
-    assert all(step.action not in TERMINAL for step in steps[:-1])
-    if result.outcome != "failed":
-        assert steps[-1].action in TERMINAL
-    # Nothing new is begun once the token budget is spent, and no call but the one for the final answer. A query that
-    # was paid for is searched for all the same: that costs no tokens.
-    for before, step in zip([None, *steps], steps, strict=False):
-        if step.tokens >= budget.tokens:
-            assert step.action is not Action.REWRITE
-            if step.action is Action.RETRIEVE:
-                assert before is not None and before.action is Action.REWRITE
-    # So of all calls but the final answer at most one, the last, ends above the budget.
-    bounded = [call.tokens_in + call.tokens_out for call in result.calls if call.purpose != "answer"]
-    assert sum(total > budget.tokens for total in accumulate(bounded)) <= 1
-    dropped: set[str] = set()
-    for step in steps:
-        dropped |= set(step.dropped or ())
-        assert not dropped & set(step.evidence)
-    assert not dropped & set(result.sources)
-    assert len(result.sources) <= max(budget.answer_passages, budget.rounds * budget.top_k)
 
 
 @pytest.mark.parametrize("actions", [1, 2, 3])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.methods.crag import Crag, keep_best_strips
+from beliefrag.methods.crag import Crag
 from beliefrag.record import Episode
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
@@ -113,27 +113,6 @@ async def test_evidence_is_not_graded_when_nothing_can_follow_from_it(tmp_path: 
     result = await play(model, PlannedRetriever(hits("a")), method=CRAG, budget=Budget(rounds=1))
     assert result.outcome == "stopped"
     assert calls(result) == {"answer": 1}
-
-
-def test_thresholds_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"incorrect .* correct"):
-        Crag(correct=0.2, incorrect=0.6)
-
-
-BRIDGE = Passage("1", "Elm Street bridge", "It has two arches. It was designed by Ada Holm. It is painted green.")
-HOLM = Passage("2", "Ada Holm", "Ada Holm was an engineer. She was born in Torsby. She liked cats.")
-
-
-def test_the_answer_reads_the_strips_that_share_words_with_the_question_or_another_title() -> None:
-    shown = keep_best_strips("Where was the designer of the Elm Street bridge born?", [BRIDGE, HOLM], 4)
-    text = " ".join(passage.text for passage in shown)
-    assert "designed by Ada Holm" in text and "born in Torsby" in text
-    assert "cats" not in text
-    assert [passage.id for passage in shown] == ["1", "2"]
-
-
-def test_passages_with_few_strips_stay_whole() -> None:
-    assert keep_best_strips("Where?", [BRIDGE, HOLM], 6) == (BRIDGE, HOLM)
 
 
 FILLER = [f"The weather of month {number} was mild." for number in range(12)]

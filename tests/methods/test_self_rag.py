@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-
 from beliefrag.methods.self_rag import SelfRag
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.messages import mentions
@@ -62,8 +60,3 @@ async def test_the_probability_of_yes_is_compared_with_the_threshold_where_the_m
     assert mentions(why(result), "yes 0.10", "not above 0.20")
     result = await play(script(tmp_path, unsure, ANSWER), PlannedRetriever(hits("a")), method=SelfRag(threshold=0.5))
     assert actions(result) == ["ANSWER"]
-
-
-def test_a_threshold_outside_its_range_is_refused() -> None:
-    with pytest.raises(ValueError, match="threshold"):
-        SelfRag(threshold=1.5)

@@ -41,13 +41,6 @@ async def test_the_threshold_is_on_the_product_of_the_tokens(tmp_path: Path, thr
     assert result.usage.searches == searches
 
 
-async def test_a_model_without_token_probabilities_is_a_failure_that_says_so(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, says("gate", "x")), PlannedRetriever(hits("a")), method=UncertaintyGate())
-    assert result.outcome == "failed"
-    assert "no token probabilities" in result.message
-    assert "'uncertainty_gate'" in result.message
-
-
 async def test_an_answer_that_cannot_be_read_is_not_a_sure_one(tmp_path: Path) -> None:
     silence = says("gate", "...", logprobs={"...": 1.0}, repeat=True)
     model = script(tmp_path, silence, says("answer", "Albany"))
