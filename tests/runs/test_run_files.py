@@ -306,7 +306,7 @@ def test_what_another_version_decided_with_is_not_misread() -> None:
     for what, words in ((budget_of, "budget"), (thresholds_of, "thresholds"), (settings_of, "setting")):
         with pytest.raises(RunError, match=OTHER + rf".*{words} .*newfangled"):
             what(run)
-    with pytest.raises(RunError, match="budget .*top_k"):
+    with pytest.raises(RunError, match=r"budget .*top_k"):
         budget_of(run_record(budget={"top_k": 0}))
 
 
