@@ -12,7 +12,6 @@ from beliefrag import BeliefRAG, Episode, Hit, Passage, Retriever, Settings, Ste
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import BeliefRAGError, CalibrationError, SettingsError
 from beliefrag.models.scripted import Scripted
-from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import Bm25Index
 from tests.support.episodes import PlannedRetriever, hits, verdict
 from tests.support.messages import mentions
@@ -156,20 +155,6 @@ def test_a_retriever_that_does_not_say_how_to_read_its_scores_is_refused_in_one_
         BeliefRAG(retriever=Silent(), **given(tmp_path))  # type: ignore[arg-type]
     assert "score_scale" in refused.value.remedy
     assert "IGNORE_SCORES" in refused.value.remedy
-
-
-def test_a_retriever_may_say_where_its_scores_lie(tmp_path: Path) -> None:
-    class Scaled(PlannedRetriever):
-        score_scale = ScoreScale(location=100.0, scale=1.0)
-
-    relevance = []
-    for kind in (PlannedRetriever, Scaled):
-        with BeliefRAG(retriever=kind(hits("a", score=20.0)), **given(tmp_path)) as rag:
-            measured = rag.ask("Which ship?").steps[1].diagnostics
-        assert measured is not None
-        relevance.append(measured.relevance)
-    assert relevance[0] == pytest.approx(0.5)
-    assert relevance[1] < 1e-6
 
 
 def test_replies_are_kept_between_objects_and_cost_what_they_cost_when_they_were_made(tmp_path: Path) -> None:

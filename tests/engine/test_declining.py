@@ -82,7 +82,7 @@ async def test_who_abstains_without_a_draft_is_asked_for_a_guess_where_questions
 async def test_without_evidence_or_under_the_rules_of_the_paper_nobody_is_asked_for_a_guess(
     tmp_path: Path, found: list[Hit], guesses: bool
 ) -> None:
-    result = await play(tmp_path, ABSTAINS, found, **({"guesses": True} if guesses else {}))
+    result = await play(tmp_path, ABSTAINS, found, guesses=guesses)
     assert (result.outcome, result.best_guess, result.usage.calls) == ("abstained", None, 0)
 
 

@@ -300,13 +300,7 @@ async def test_the_stream_is_the_opening_each_step_and_the_whole_episode(tmp_pat
     stream = [each async for each in loop.run(Question("Which?"), published_method(), harness)]
     opening, *_, ended = stream
     assert isinstance(opening, Episode) and opening.outcome is None and opening.steps == ()
-    assert Episode.model_validate_json(ended.to_json(), strict=True) == ended
+
     assert isinstance(ended, Episode) and ended.steps == tuple(each for each in stream if isinstance(each, Step))
+    assert Episode.model_validate_json(ended.to_json(), strict=True) == ended
     assert [each.purpose for each in stream if isinstance(each, CallStarted)] == [call.purpose for call in ended.calls]
-
-
-@pytest.mark.parametrize("actions", [1, 2, 3])
-async def test_a_tiny_budget_still_ends_with_an_answer(tmp_path: Path, actions: int) -> None:
-    model = script(tmp_path, UNSURE | {"repeat": True}, ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), budget=Budget(actions=actions))
-    assert result.outcome in {"stopped", "abstained"}

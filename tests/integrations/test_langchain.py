@@ -266,15 +266,6 @@ async def test_pieces_of_a_stream_add_up_to_what_invoke_gives(tmp_path: Path) ->
         assert total["usage"]["tokens"] == whole["usage"]["tokens"]
 
 
-async def test_a_batch_is_answered_in_its_order(tmp_path: Path) -> None:
-    questions: list[Any] = [f"{QUESTION} {n}" for n in range(4)]
-    with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
-        runnable = BeliefRAGRunnable(rag)
-        answers = runnable.batch(questions, {"max_concurrency": 2}) + await runnable.abatch(questions)
-    assert [answer["question"] for answer in answers] == questions * 2
-    assert {answer["answer"] for answer in answers} == {"Colin Archer"}
-
-
 async def test_callbacks_see_the_chain_and_a_search_with_langchain_as_its_child(tmp_path: Path) -> None:
     retriever = FromLangChain(Listed(documents=[Document(TEXTS["fram"])]))
     with BeliefRAG(retriever=retriever, **settings(tmp_path)) as rag:

@@ -48,24 +48,15 @@ _PREFIX_MATCH = 0.7
 
 
 # What a sentence is worth for each of its merits. The numbers were chosen on questions that no table shows.
-_COVER = 1.0
-"""Words of the question that nothing chosen so far covers."""
-_OWN = 0.35
-"""Words of the question, covered already or not."""
-_LINK = 0.35
-"""Names another passage."""
-_NAMED = 0.5
-"""Belongs to a passage that a chosen sentence names."""
-_FIRST = 0.35
-"""Is the first sentence of its passage, which usually says what it is about."""
-_NUMBER = 0.4
-"""Holds a number, and the question asks for one."""
-_BASE = 0.05
-"""Is there at all: text that shares no word with the question still fills the room that is left."""
-_LENGTH = 0.5
-"""The exponent of the cost that the worth is divided by."""
-_SCORE = 1.5
-"""The exponent of the passage's score, relative to the best one."""
+_COVER = 1.0  # words of the question that nothing chosen so far covers
+_OWN = 0.35  # words of the question, covered already or not
+_LINK = 0.35  # names another passage
+_NAMED = 0.5  # belongs to a passage that a chosen sentence names
+_FIRST = 0.35  # is the first sentence of its passage, which usually says what it is about
+_NUMBER = 0.4  # holds a number, and the question asks for one
+_BASE = 0.05  # is there at all: other text still fills the room that is left
+_LENGTH = 0.5  # the exponent of the cost that the worth is divided by
+_SCORE = 1.5  # the exponent of the passage's score, relative to the best one
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,17 +307,13 @@ def read_sentences(
             covers = cover_words(asked, words)
             counts = [count + (cover > 0) for count, cover in zip(counts, covers, strict=True)]
             joined = f" {' '.join(words)} "
+            named = frozenset(at for at, name in enumerate(names) if at != number and name and name in joined)
+            all_covers = tuple(map(max, covers, title_covers))
+            leans_back = place > explained and PRONOUN.match(text) is not None
+            has_number = _DIGIT.search(text) is not None
+            words_here = count_words(text)
             rows.append(
-                ReadSentence(
-                    number,
-                    place,
-                    (start, end),
-                    count_words(text),
-                    tuple(map(max, covers, title_covers)) if asked else (),
-                    frozenset(at for at, name in enumerate(names) if at != number and name and name in joined),
-                    _DIGIT.search(text) is not None,
-                    place > explained and PRONOUN.match(text) is not None,
-                )
+                ReadSentence(number, place, (start, end), words_here, all_covers, named, has_number, leans_back)
             )
     importance = [math.log(1 + len(rows) / (1 + count)) for count in counts]
     total = sum(importance) or 1.0

@@ -43,12 +43,8 @@ _Attributes = dict[str, Any]
 class EpisodeSpans:
     """The spans of one episode, with the times in its record.
 
-    Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply.
-
-    Args:
-        tracer: Makes the spans.
-        text: Whether the spans may hold text.
-        headers: The headers of the request; a trace that they name is continued.
+    Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply. A trace
+    that the headers of the request name is continued.
     """
 
     def __init__(self, tracer: Tracer, *, text: bool = False, headers: Mapping[str, str] | None = None) -> None:
@@ -198,7 +194,7 @@ def _output(value: str) -> _Attributes:
 
 def _mime_type(value: str) -> str:
     kinds = OpenInferenceMimeTypeValues
-    return (kinds.JSON if value.startswith("{") else kinds.TEXT).value
+    return str((kinds.JSON if value.startswith("{") else kinds.TEXT).value)
 
 
 def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _Attributes:
@@ -210,12 +206,7 @@ def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _At
 
 
 class Tracing:
-    """Opens the spans of each episode.
-
-    Args:
-        provider: What makes and exports them.
-        text: Whether they may hold questions, passages, prompts and replies.
-    """
+    """Opens the spans of each episode; with `text` they hold questions, passages, prompts and replies."""
 
     def __init__(self, provider: TracerProvider, *, text: bool = False) -> None:
         self._provider = provider
@@ -232,11 +223,7 @@ class Tracing:
 
 
 def open_tracing(*, text: bool = False) -> Tracing:
-    """Open the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP, by default), console or none.
-
-    Args:
-        text: Whether spans may hold questions, passages, prompts and replies.
-    """
+    """Open the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP, by default), console or none."""
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "beliefrag"})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -79,12 +79,9 @@ def build_method(
     *,
     score_scale: ScoreScale | None = None,
 ) -> Method:
-    """Make a method ready to run.
+    """Make a method ready to run, from a choice, text such as `NAME:key=value,...` or the name of a state collector.
 
-    Args:
-        chosen: A choice, text such as `NAME:key=value,...`, or the name of a state collector.
-        inputs: What it is built from; by default no calibration and the thresholds of the paper.
-        score_scale: Where the retriever's scores lie, for a state collector, which has no calibration.
+    A state collector has no calibration that would give the score scale.
     """
     inputs = inputs or MethodInputs()
     if isinstance(chosen, str):

@@ -27,13 +27,7 @@ class Intervention(Protocol):
         ...
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Return the answerability in place of the live one.
-
-        Args:
-            live: What was measured here.
-            first: What was measured at the first state of the episode that had evidence.
-            view: The state, with the question under its own id.
-        """
+        """Return the answerability in place of the live one; `first` is that of the first state with evidence."""
         ...
 
 

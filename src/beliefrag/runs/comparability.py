@@ -21,29 +21,23 @@ _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "ma
 
 
 class Aspect(StrEnum):
-    """Something that shapes the numbers of a run."""
+    """Something that shapes the numbers of a run, for the methods and datasets that both runs have."""
 
     MODEL = "model"
     VERIFIER = "verifier"
     RETRIEVER = "retriever"
-    """The retriever, without what is injected into its hits."""
     PACK = "pack"
-    """How many words of evidence a prompt shows."""
     BUDGET = "budget"
     THRESHOLDS = "threshold"
     SEED = "seed"
     INJECTION = "injection"
     METHOD_OPTIONS = "options"
-    """The options of the methods that both runs have."""
     PROMPTS = "prompt"
     CALIBRATION = "calibration"
     JUDGE = "judge"
     CORPUS = "corpus"
-    """The passages of the datasets that both runs have."""
     QUESTIONS = "questions"
-    """The questions and gold answers of the datasets that both runs have."""
     ANSWERABILITY = "answerability"
-    """What the calibrated methods decide with, on the datasets that both runs have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +62,7 @@ def differences(
 ) -> Iterator[RunDifference]:
     """List what two runs were made with that is not the same, aspect by aspect.
 
-    Args:
-        first: A run.
-        second: Another one.
-        aspects: What counts, in the order in which it is reported.
-        is_same_model: Whether two identities of models stand for one model.
-        prompts: The names of the prompts that count; by default those that both runs have, for a prompt that a run did
-            not have yet shaped nothing in it.
-        free_thresholds: Thresholds that may differ.
+    By default the prompts count that both runs have, for a prompt that a run did not have yet shaped nothing in it.
     """
     if prompts is None:
         prompts = sorted(first.prompts.keys() & second.prompts.keys())
@@ -135,12 +122,9 @@ def _show(value: Any) -> Any:
 
 
 def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
-    """Return why a run was not made as it is required to be, in words.
+    """Return why a run was not made as it is required to be, in words; the seed of its injection does not matter.
 
-    Args:
-        run: The run.
-        required: Settings by their dotted names, such as `thresholds.answer`, with the values that they must have.
-        injection: What must have replaced what searches find; its seed does not matter.
+    The required settings have dotted names, such as `thresholds.answer`.
     """
     had = run.injection or Injection()
     if (had.noise, had.counterfactual) != (injection.noise, injection.counterfactual):

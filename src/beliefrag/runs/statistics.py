@@ -108,12 +108,8 @@ def compare(
 ) -> PairedComparison:
     """Return the paired difference of two methods within one dataset, first minus second.
 
-    Args:
-        first: Per measure (`f1`, `tokens` ...) one value per question, seeds already averaged.
-        second: The same measures of the other method.
-        allow_unequal: Compare on the questions that both have, and list the others.
-        seed: The seed of the resampling.
-        resamples: How many resamples to draw.
+    Both have one value per measure (`f1`, `tokens` ...) and question, seeds already averaged. With `allow_unequal` they
+    are compared on the questions that both have, and the others are listed.
     """
     if set(first) != set(second) or not first:
         raise ValueError(f"both sides need the same measures, not {sorted(first)} and {sorted(second)}")
@@ -143,11 +139,8 @@ def compare_over_datasets(
 ) -> PairedComparison:
     """Return the paired difference of two methods in the simple mean over datasets, first minus second.
 
-    Questions are resampled within each dataset, both methods and all measures on the same draws.
-
-    Args:
-        first: Per dataset and measure one value per question.
-        second: The same datasets, measures and questions of the other method.
+    Both have one value per dataset, measure and question. Questions are resampled within each dataset, both methods
+    and all measures on the same draws.
     """
     if not first or _shape(first) != _shape(second):
         raise ValueError("both sides need the same datasets, measures and questions")
@@ -171,12 +164,9 @@ def random_generator(seed: int | tuple[int, ...]) -> np.random.Generator:
 
 
 def resample_means(columns: Floats, seed: int | tuple[int, ...] = 0, resamples: int = MEAN_RESAMPLES) -> Floats:
-    """Return the mean of each column over resampled questions. All columns of one resample see the same questions.
+    """Return the mean of each column over resampled questions: one row per question, in the order of their ids.
 
-    Args:
-        columns: One row per question, in the order of their ids, and one column per measure.
-        seed: The seed of the draws; for one of several datasets, the seed and the dataset's place.
-        resamples: How many resamples to draw.
+    All columns of one resample see the same questions. For one of several datasets, the seed includes its place.
     """
     generator, n = random_generator(seed), len(columns)
     size = max(1, _BLOCK // n)
@@ -195,13 +185,8 @@ def resample_weights(
 ) -> Iterator[Floats]:
     """Draw questions that have several states each, and yield how often the question of each state was drawn.
 
-    Args:
-        questions: The question of each state.
-        datasets: The dataset of each state. If given, questions are drawn within their dataset.
-        resamples: How many resamples to draw.
-
-    Yields:
-        Blocks with one row per resample and one column per state.
+    The blocks have one row per resample and one column per state. Questions are drawn within their dataset if the
+    dataset of each state is given.
     """
     names, first, place = np.unique(np.asarray(questions), return_index=True, return_inverse=True)
     if datasets is None:
@@ -225,12 +210,7 @@ def draw_counts(generator: np.random.Generator, n: int, rows: int) -> NDArray[np
 def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | None = None) -> Estimate:
     """Return a value with the middle 95 % of what resamples gave, rounded as it is written down.
 
-    No bounds are given if more than a tenth of the resamples have no value, or where all of them are alike.
-
-    Args:
-        value: The number on all questions.
-        drawn: The same number on each resample; not a number where a resample has none.
-        questions: How many questions it rests on.
+    There are no bounds if more than a tenth of the resamples have no value (nan), or if all of them are alike.
     """
     known = drawn[np.isfinite(drawn)]
     low = high = None
@@ -242,9 +222,7 @@ def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | Non
 def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
     """Return which points no other point beats: no other is as cheap and as good, and cheaper or better.
 
-    Args:
-        cost: One point each along the last axis; further axes are resamples.
-        quality: The same for quality.
+    The points lie along the last axis; further axes are resamples.
     """
     order = np.lexsort((-quality, cost), axis=-1)
     cost, ordered = np.take_along_axis(cost, order, -1), np.take_along_axis(quality, order, -1)
@@ -262,10 +240,8 @@ def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
 def share_on_front(datasets: Mapping[str, tuple[Floats, Floats]]) -> list[float]:
     """Return for each method the share of resamples in which it is on the Pareto front of the means over datasets.
 
-    Questions are resampled within each dataset, with the values of all methods attached.
-
-    Args:
-        datasets: For each dataset the cost and the quality, with a row per question and a column per method.
+    Each dataset has its cost and its quality, with a row per question and a column per method. Questions are resampled
+    within each dataset.
     """
     drawn = [resample_means(np.hstack(datasets[name]), (0, k)) for k, name in enumerate(sorted(datasets))]
     cost, quality = np.split(np.mean(drawn, axis=0), 2, axis=-1)

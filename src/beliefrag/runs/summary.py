@@ -338,15 +338,9 @@ class DatasetComparison:
 def compare_methods(
     run: RunRecord, episodes: Collection[EpisodeSummary], first: str, second: str, *, allow_unequal: bool = False
 ) -> list[DatasetComparison]:
-    """Compute the paired differences, first minus second, for each dataset of a run.
+    """Compute the paired differences of two methods, first minus second, for each dataset of a run.
 
-    Args:
-        run: The record of the run.
-        episodes: The latest episodes of the run.
-        first: A method of the run.
-        second: Another one.
-        allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
-            out.
+    With `allow_unequal` they are compared on the questions that both finished; a dataset without any is left out.
     """
     if first == second:
         raise RunError(f"{first} would be compared with itself.", remedy="Name two methods of the run.")

@@ -89,12 +89,7 @@ def observe_draft(
 ) -> Observation:
     """Return the observation of these passages by an answer that was drafted from them.
 
-    Args:
-        question: What is asked.
-        passages: The evidence as the prompt showed it.
-        answer: The draft.
-        tokens: Its tokens with their alternatives; empty where the model gives none.
-        stated: How sure the draft is, from 0 to 1.
+    The tokens are empty where the model gives none; `stated` is how sure the draft is, from 0 to 1.
     """
     spans = [find_sentences(passage.text) for passage in passages]
     reading = read_sentences(question, passages, spans)
