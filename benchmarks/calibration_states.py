@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.calibration.artifact import AnswerabilityFit, Quality, ValueFit
-from beliefrag.calibration.collection import read_collection
-from beliefrag.calibration.examples import label_searches, label_states
+from beliefrag.calibration.examples import label_searches, label_states, read_collection
 from beliefrag.calibration.fitting import fit_all_kinds, fit_value
-from beliefrag.calibration.policy_replay import consults_retrieval_value
 from beliefrag.calibration.quality import measure_quality, predict_answerability, predict_retrieval_value
+from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.record import Step
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory
@@ -120,7 +119,7 @@ def _from_record(record: dict[str, Any]) -> State:
     step = Step(
         number=record["step"],
         action=Action(record["action"]),
-        reason=record.get("reason", record.get("branch")),
+        reason=record["reason" if "reason" in record else "branch"],
         legal=tuple(map(Action, record["legal"])),
         diagnostics=Diagnostics(**record["diagnostics"]),
         belief=Belief(**record["belief"]),

@@ -16,8 +16,7 @@ import numpy as np
 
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.artifact import LogisticFit
-from beliefrag.calibration.collection import read_collection
-from beliefrag.calibration.examples import label_states
+from beliefrag.calibration.examples import label_states, read_collection
 from beliefrag.calibration.fitting import refit_logistic
 
 _MOST_ANSWERED = 0.2

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.plan import make_plan
-from beliefrag.bench.player import InProcessPlayer
-from beliefrag.bench.runner import Runner, episodes_for
+from beliefrag.bench.runner import InProcessPlayer, Runner, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.record import EpisodeSummary
 from beliefrag.runs.run_files import EpisodeLog

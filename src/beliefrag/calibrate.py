@@ -11,60 +11,71 @@ notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect`
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from beliefrag import bench
-from beliefrag.auto_calibration import AutoCalibration, AutoPlan, auto
+from beliefrag.bench.benchmark import format_duration, format_usage, run_to_end
+from beliefrag.bench.made_questions import (
+    CALLS_PER_QUESTION,
+    TOKENS_PER_CALL,
+    MadeQuestions,
+    QuestionSeed,
+    draw_seeds,
+    make_dataset,
+    make_questions,
+)
 from beliefrag.bench.own_ranker import OwnRanker, fit_own_ranker
+from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import collection_spec
-from beliefrag.calibration import (
+from beliefrag.calibration.artifact import (
     Artifact,
     Guarantee,
     conditions_of_run,
+    count_guarantees_in_file,
     find_calibration_warnings,
     find_mismatches,
     load_artifact,
     select_artifact,
     shipped_artifacts,
+    write_artifact,
 )
-from beliefrag.calibration.artifact import write_artifact
-from beliefrag.calibration.artifact_checks import ArtifactCheck, ArtifactComparison, check_artifact, compare_artifacts
-from beliefrag.calibration.collection import StateCollection, parse_label, read_collection
+from beliefrag.calibration.examples import StateCollection, parse_label, read_collection
 from beliefrag.calibration.fit_artifact import fit_artifact
-from beliefrag.calibration.guarantee_from_run import (
-    RunRiskSample,
+from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison, check_artifact, compare_artifacts
+from beliefrag.calibration.risk import (
+    RiskCoverageCurve,
+    RiskSample,
     add_guarantees,
+    answers_needed,
     load_artifact_for_run,
     make_guarantees,
     read_risk_sample,
+    risk_coverage,
 )
-from beliefrag.calibration.policy_replay import has_corrections
-from beliefrag.calibration.risk import RiskCoverageCurve, answers_needed, risk_coverage
-from beliefrag.calibration.selection import count_guarantees_in_file, require_own_file
-from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, TuningError, tune_thresholds
+from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, TuningError, has_corrections, tune_thresholds
+from beliefrag.engine.assembly import open_model
 from beliefrag.errors import SettingsError
+from beliefrag.models.providers import use_server_model
+from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
 from beliefrag.report.figure import draw_risk_coverage
 from beliefrag.report.table import CellValue, Column, Table
+from beliefrag.retrieval import docs_index
+from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, read_trajectories
 from beliefrag.runs.summary import MEASURES
-from beliefrag.settings import Settings
+from beliefrag.settings import Settings, load_settings
+from beliefrag.types import Passage, Question, Usage
 
 __all__ = [
-    "AutoCalibration",
-    "AutoPlan",
-    "CheckResult",
-    "CollectResult",
-    "CompareResult",
-    "FitResult",
     "Grid",
     "OwnRanker",
-    "RiskResult",
-    "ShowResult",
-    "TuneResult",
     "auto",
     "check",
     "collect",
@@ -83,25 +94,25 @@ ArtifactOrName = Artifact | str | Path
 """A calibration, the name of a shipped one, or its file."""
 
 _TUNED = ("answer", "retrieval_value", "correct_conflict", "correct_unreliable", "correct_flagged")
+_MADE = "made_questions"
+_FEWEST_HELD_OUT = 20
+_JUDGED = {"lean": ("uncertainty",), "beliefrag": ("support", "conflict", "uncertainty", "gap")}
+"""The diagnostics that a model gives, by method. Those that compare words are left out of the fit on made questions: a
+made question has words of its passage, so they tell an answerable one at once, and people's questions not so."""
 
 
-class _WithTables:
-    """A result that a notebook shows as its tables."""
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        raise NotImplementedError
-
-    def _repr_html_(self) -> str:
-        return "\n".join(table._repr_html_() for table in self.tables)
+def _show_tables(result: Any) -> str:
+    """Return the tables of a result as a notebook shows them."""
+    return "\n".join(table._repr_html_() for table in result.tables)
 
 
 @dataclass(frozen=True)
-class CollectResult(_WithTables):
+class CollectResult:
     """Recorded states."""
 
+    _repr_html_ = _show_tables
+
     run: bench.Run
-    """The run on disk, and what came of this call."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -111,8 +122,10 @@ class CollectResult(_WithTables):
 
 
 @dataclass(frozen=True)
-class FitResult(_WithTables):
+class FitResult:
     """A fitted calibration."""
+
+    _repr_html_ = _show_tables
 
     artifact: Artifact
     label: Label
@@ -129,28 +142,46 @@ class FitResult(_WithTables):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """What it was fitted on, how good it is, and its coefficients."""
+        """What it was fitted on, its quality, and its coefficients."""
         return calibration_tables.artifact_tables(self.artifact)
 
 
 @dataclass(frozen=True)
-class ShowResult(_WithTables):
-    """One calibration, or a list of several."""
+class AutoCalibration(FitResult):
+    """A calibration from made questions."""
 
-    artifacts: tuple[Artifact, ...]
-    is_list: bool = False
+    made: MadeQuestions = field(kw_only=True)
+    folder: Path = field(kw_only=True)
+    """Holds the questions and the run with the recorded states."""
 
     @property
-    def tables(self) -> tuple[Table, ...]:
-        """All about the one, or a row for each of several."""
-        if self.is_list:
-            return (calibration_tables.artifact_list(self.artifacts),)
-        return calibration_tables.artifact_tables(self.artifacts[0])
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before trusting it."""
+        held_out = sum(partition(each.id) is Partition.XHOLD for each in self.made.questions)
+        few = (f"only {held_out} held-out questions say how good it is: ask for more with -n",)
+        return (*(few if held_out < _FEWEST_HELD_OUT else ()), *super().warnings)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many questions there are of each kind."""
+        return dict(Counter(each.kind for each in self.made.questions))
 
 
 @dataclass(frozen=True)
-class CheckResult(_WithTables):
-    """How good a calibration is on states that it has not seen."""
+class ShowResult:
+    """One calibration with all about it, or a list of several."""
+
+    _repr_html_ = _show_tables
+
+    artifacts: tuple[Artifact, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The quality of a calibration on states that it has not seen."""
+
+    _repr_html_ = _show_tables
 
     artifact: Artifact
     label: Label
@@ -164,34 +195,30 @@ class CheckResult(_WithTables):
 
 
 @dataclass(frozen=True)
-class CompareResult(_WithTables):
-    """Two calibrations beside each other."""
+class CompareResult:
+    """Two calibrations side by side, and with states the difference on them with its interval."""
+
+    _repr_html_ = _show_tables
 
     first: Artifact
     second: Artifact
-    label: Label | None
-    comparison: ArtifactComparison | None
+    tables: tuple[Table, ...]
+    comparison: ArtifactComparison | None = None
     """Both on the same states; None where no states were given."""
-    warnings: tuple[str, ...]
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """What each is, and where there are states, the difference on them with its interval."""
-        table = calibration_tables.side_by_side_table(self.first, self.second)
-        if self.comparison is None or self.label is None:
-            return (table,)
-        return table, calibration_tables.comparison_table(self.comparison, self.label)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class RiskResult(_WithTables):
+class RiskResult:
     """Guarantees for a calibration."""
+
+    _repr_html_ = _show_tables
 
     artifact: Artifact
     """The calibration with the guarantees."""
     guarantees: tuple[Guarantee, ...]
     """One for each target. One without a threshold could not be met."""
-    sample: RunRiskSample
+    sample: RiskSample
     curve: RiskCoverageCurve | None
     """None where the policy declines every question."""
     files: tuple[Path, ...] = ()
@@ -216,8 +243,10 @@ class RiskResult(_WithTables):
 
 
 @dataclass(frozen=True)
-class TuneResult(_WithTables):
+class TuneResult:
     """Thresholds tried on a recorded run, and the chosen ones."""
+
+    _repr_html_ = _show_tables
 
     tuning: Tuning
     measure: Label
@@ -244,10 +273,10 @@ class TuneResult(_WithTables):
             return None
         chosen = self.tuning.chosen.thresholds
         lines = ["[thresholds]"]
-        for field in fields(Thresholds):
-            value = getattr(chosen, field.name)
-            if field.name != "merge_rewriter" and (field.name in _TUNED or value != field.default):
-                lines.append(f"{field.name} = {json.dumps(value)}")
+        for each in fields(Thresholds):
+            value = getattr(chosen, each.name)
+            if each.name != "merge_rewriter" and (each.name in _TUNED or value != each.default):
+                lines.append(f"{each.name} = {json.dumps(value)}")
         if not chosen.merge_rewriter:
             lines += ["", "[correction]", 'rewriter = "apart"']
         return "\n".join(lines) + "\n"
@@ -286,24 +315,12 @@ def collect(
     progress: Callable[[bench.RunProgress], object] | None = None,
     control: bench.RunControl | None = None,
 ) -> CollectResult:
-    """Visit states on labelled questions, and records the answer that each state would give. This asks a model.
+    """Visit states on labelled questions, and record the answer that each state would give. This asks a model.
 
-    A call with the same arguments goes on with a run that was stopped.
-
-    Args:
-        spec: Which questions, and who judges the answers. Its methods are not used.
-        out: The folder of the run.
-        method: The method whose states they are: beliefrag or lean.
-        uncorrected: Visit each question a second time without corrections, so that `tune` can switch them off.
-        searches: For lean: make each move where the first answer is unsure, so that `fit` learns what they are worth.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: How many calls are made at a time.
-        progress: Called at the beginning and after every episode.
-        control: Its `stop` and `cancel` end the run early.
-
-    Raises:
-        RunChanged: The run in that folder began with something else.
-        BeliefRAGError: Something cannot be used; the message says what.
+    The methods of `spec` are not used: `method` is the one whose states are collected, beliefrag or lean. With
+    `uncorrected` each question is visited a second time without corrections, so that `tune` can switch them off. Lean
+    searches where its first answer is unsure, so that `fit` learns what a search is worth, unless `searches` is off.
+    The other arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
     """
     states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=searches)
     return CollectResult(
@@ -329,25 +346,18 @@ def fit(
         name: The name of the calibration; by default that of the model.
         everything: Fit the chosen kind again on all questions, also those that are held out. The calibration is then
             marked as contaminated.
-        quality_on: Other runs that tell the quality of both fits, instead of the held-out questions of `runs`.
+        quality_on: Other runs to measure the quality of both fits on, instead of the held-out questions of `runs`.
         out: The file to write it to. By default nothing is written.
-
-    Raises:
-        CalibrationError: There is nothing to fit on, or the file cannot be written.
-        SettingsError: The label is not known, or the file exists and is not a calibration.
-        RunError: A folder holds no run.
     """
     folders, others = _folders(runs), _folders(quality_on)
-    wanted = parse_label(label) if label else None
     path = Path(out) if out is not None else None
     lost = count_guarantees_in_file(path) if path else 0
-    collection = read_collection(folders)
+    collection, used = _read_states(folders, label)
     elsewhere = None
     if others:
         # This refuses states that do not mean the same.
         read_collection(list({folder.resolve(): folder for folder in (*folders, *others)}.values()))
         elsewhere = read_collection(others)
-    used = wanted or collection.default_label()
     artifact = fit_artifact(collection, used, name=name, everything=everything, elsewhere=elsewhere)
     if path:
         write_artifact(artifact, path)
@@ -355,63 +365,42 @@ def fit(
 
 
 def show(artifact: ArtifactOrName | None = None) -> ShowResult:
-    """Return a calibration by its name or file; without one, all that come with the package.
-
-    Raises:
-        CalibrationError: There is no such calibration.
-    """
+    """Return a calibration by its name or file; without one, all that come with the package."""
     if artifact is None:
-        return ShowResult(tuple(shipped_artifacts().values()), is_list=True)
-    return ShowResult((_load(artifact),))
+        shipped = tuple(shipped_artifacts().values())
+        return ShowResult(shipped, (calibration_tables.artifact_list(shipped),))
+    found = _load(artifact)
+    return ShowResult((found,), calibration_tables.artifact_tables(found))
 
 
 def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> CheckResult:
     """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
-    Args:
-        artifact: The calibration.
-        states: Folders with recorded states.
-        label: What says whether an answer was right, as in `fit`.
-
-    Raises:
-        CalibrationError: There is no such calibration, or no state is left that it has not seen.
+    The `label` says whether an answer was right, as in `fit`.
     """
     fitted = _load(artifact)
-    wanted = parse_label(label) if label else None
-    collection = read_collection(_folders(states))
-    used = wanted or collection.default_label()
-    warnings = (*_mismatch_warnings(collection, fitted), *_unknown_questions_warnings(fitted))
-    return CheckResult(fitted, used, check_artifact(fitted, collection, used), warnings)
+    collection, used = _read_states(_folders(states), label)
+    return CheckResult(fitted, used, check_artifact(fitted, collection, used), tuple(_warn(collection, fitted)))
 
 
 def compare(
     first: ArtifactOrName, second: ArtifactOrName, *, states: Folders = (), label: str | None = None
 ) -> CompareResult:
-    """Set two calibrations beside each other; with states also on those that neither has seen.
+    """Set two calibrations side by side; with states also on those that neither has seen.
 
-    Args:
-        first: A calibration.
-        second: Another one.
-        states: Folders with recorded states.
-        label: What says whether an answer was right, as in `fit`; needs states.
-
-    Raises:
-        CalibrationError: There is no such calibration, or no state is left that neither has seen.
-        SettingsError: A label is given without states.
+    The `label` says whether an answer was right, as in `fit`; it needs states.
     """
     one, other = _load(first), _load(second)
     folders = _folders(states)
-    if label and not folders:
-        raise SettingsError(
-            f"The label {label} says what is right at states, and no states were given.", remedy="Add --states."
-        )
-    wanted = parse_label(label) if label else None
+    table = calibration_tables.side_by_side_table(one, other)
     if not folders:
-        return CompareResult(one, other, None, None, ())
-    collection = read_collection(folders)
-    used = wanted or collection.default_label()
-    warnings = (*_mismatch_warnings(collection, one, other), *_unknown_questions_warnings(one, other))
-    return CompareResult(one, other, used, compare_artifacts(one, other, collection, used), warnings)
+        if label:
+            raise SettingsError(f"The label {label} needs states.", remedy="Add --states.")
+        return CompareResult(one, other, (table,))
+    collection, used = _read_states(folders, label)
+    found = compare_artifacts(one, other, collection, used)
+    tables = (table, calibration_tables.comparison_table(found, used))
+    return CompareResult(one, other, tables, found, tuple(_warn(collection, one, other)))
 
 
 def risk(
@@ -435,12 +424,7 @@ def risk(
         confidence: The probability with which each limit must hold.
         label: What says whether an answer was right, as in `fit`.
         thresholds: The policy that the guarantee is for.
-        out: The file to write the calibration with its guarantees to; the curve is drawn next to it. It must be new,
-            or the file of this calibration. By default nothing is written.
-
-    Raises:
-        CalibrationError: The calibration is not for this run, or the run has no held-out question.
-        SettingsError: The policy never abstains, a share is not between 0 and 1, or the file belongs to something else.
+        out: A new file, or that of this calibration, to write it with its guarantees to; the curve is drawn next to it.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     for share in (*targets, confidence):
@@ -448,14 +432,12 @@ def risk(
             raise SettingsError(f"A share lies between 0 and 1, not at {share:g}.")
     if not thresholds.abstain:
         raise SettingsError("A policy that never abstains keeps to no bound.", remedy="Set thresholds.abstain to true.")
-    wanted = parse_label(label) if label else None
     path = Path(out) if out is not None else None
     if path:
-        require_own_file(path, str(artifact))
+        _require_own_file(path, str(artifact))
     policy = replace(thresholds, decline_below=None)
-    collection = read_collection([Path(run)])
+    collection, used = _read_states([Path(run)], label)
     (record,) = collection.runs
-    used = wanted or collection.default_label()
     fitted = load_artifact_for_run(str(artifact), record)
     # The scale is not used: relevance was measured when the states were recorded.
     calibration = fitted.calibration(fitted.score_scale or ScoreScale(0.0, 1.0))
@@ -463,7 +445,7 @@ def risk(
     sample = read_risk_sample(record, collection.trajectories, calibration, label=used, thresholds=policy, seen=seen)
     guarantees = make_guarantees(sample, record, targets=targets, confidence=confidence, label=used, thresholds=policy)
     bounded = add_guarantees(fitted, guarantees)
-    curve = risk_coverage(sample.points) if len(sample.points.probability) else None
+    curve = risk_coverage(sample) if len(sample.probability) else None
     files: list[Path] = []
     if path:
         write_artifact(bounded, path)
@@ -492,16 +474,11 @@ def tune(
         run: The folder of the run.
         max_tokens: Choose the greatest quality at no more mean tokens per question than this.
         min_quality: Choose the fewest tokens at no less mean quality than this. Without a goal nothing is chosen.
-        measure: What says how good an answer is: f1, exact_match, cover or judge.
+        measure: The quality of an answer: f1, exact_match, cover or judge.
         grid: Which thresholds to try; by default values over their whole range.
         calibration: The calibration to decide with; by default the shipped one that fits the run.
         borrow: A calibration to decide with although it was fitted for something else.
         out: The CSV file to write the table to. By default nothing is written.
-
-    Raises:
-        TuningError: The run cannot be tuned, or the table cannot be written.
-        SettingsError: The measure is unknown, or both goals are given.
-        CalibrationError: There is no calibration for this run.
     """
     if max_tokens is not None and min_quality is not None:
         raise SettingsError("A token budget and a least quality are two goals.", remedy="Give one or the other.")
@@ -510,18 +487,11 @@ def tune(
     conditions = conditions_of_run(record)
     artifact = select_artifact(conditions, calibration=calibration, borrow=borrow)
     tuning = tune_thresholds(
-        record,
-        trajectories,
-        artifact,
-        grid=grid,
-        measure=label,
-        max_tokens=max_tokens,
-        min_quality=min_quality,
+        record, trajectories, artifact, grid=grid, measure=label, max_tokens=max_tokens, min_quality=min_quality
     )
-    warnings = tuple(
-        f"{artifact.name} may be off here: {each}" for each in find_calibration_warnings(artifact, conditions)
-    )
-    found = TuneResult(replace(tuning, notes=(*tuning.notes, *warnings)), label, Path(out) if out is not None else None)
+    warnings = find_calibration_warnings(artifact, conditions)
+    notes = (*tuning.notes, *(f"{artifact.name} may be off here: {each}" for each in warnings))
+    found = TuneResult(replace(tuning, notes=notes), label, Path(out) if out is not None else None)
     if found.file:
         try:
             found.file.parent.mkdir(parents=True, exist_ok=True)
@@ -533,6 +503,133 @@ def tune(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class AutoPlan:
+    """An estimate of what a calibration will take."""
+
+    passages: int
+    questions: int
+    making: Usage
+    asking: Usage | None
+    """None where the cost of a part is unknown."""
+    seconds: float
+    """Of the asking, which follows the making."""
+
+    def __str__(self) -> str:
+        asking = f"{format_usage(self.asking)}, {format_duration(self.seconds)}" if self.asking else "an unknown cost"
+        return (
+            f"{self.questions:,} questions are made from {self.passages:,} passages and asked, about "
+            f"{format_usage(self.making)} to make them, and {asking} to ask them; less where the cache has replies"
+        )
+
+
+def auto(
+    docs: Folders,
+    *,
+    out: str | Path,
+    n: int = 120,
+    method: str | None = None,
+    searches: bool = True,
+    name: str | None = None,
+    seed: int = 0,
+    settings: Settings | None = None,
+    concurrency: int | None = None,
+    confirm: Callable[[AutoPlan], bool] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    run_progress: Callable[[bench.RunProgress], object] | None = None,
+) -> AutoCalibration | None:
+    """Calibrate a model on questions that it makes from your own documents. This asks the model.
+
+    Questions that need one passage, questions that need two, and questions whose passage is taken out are made, checked
+    and asked. The fit is made on one part of them, chosen on another, and its quality is measured on the rest. A call
+    with the same arguments continues where one was ended, if replies are cached.
+
+    Args:
+        docs: Files or folders.
+        out: The file of the calibration. The questions and the states go into a folder beside it.
+        n: How many questions to make.
+        method: The method to calibrate, beliefrag or lean; by default that of the settings.
+        searches: For lean: search where the first answer is unsure, so that the value of a search is fitted.
+        name: The name of the calibration; by default that of the model.
+        seed: Another seed draws other passages.
+        settings: As in `bench.run`.
+        concurrency: As in `bench.run`.
+        confirm: Called with the plan; if it returns False, no model is asked and the result is None.
+        progress: Called with how many questions are made, and how many are wanted.
+        run_progress: Called while the questions are asked.
+    """
+    chosen = settings or use_server_model(load_settings({}).settings)
+    if n < 10:
+        raise SettingsError(f"{n} questions are too few to fit anything on.", remedy="Make at least 10.")
+    path = Path(out)
+    lost = count_guarantees_in_file(path)
+    folder = path.with_name(f"{path.stem}.questions")
+    used = (method or chosen.method).partition(":")[0]
+    spec = collection_spec(bench.RunSpec(judge=False), method=used, searches=searches)
+    index, _ = docs_index(_folders(docs), cache_dir())
+    passages = index.first(len(index))
+    seeds = draw_seeds(passages, n, seed=seed)
+    if confirm is not None and not confirm(_plan(seeds[:n], passages, spec, settings=chosen, folder=folder)):
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {folder} for the questions cannot be made: {error.strerror}.", remedy="Name another --out."
+        ) from None
+    made = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
+    dataset = make_dataset(_MADE, made.questions, passages)
+    lines = "".join(f"{each.record()}\n" for each in made.questions)
+    (folder / "questions.jsonl").write_text(lines, encoding="utf-8")
+    bench.run(
+        replace(spec, datasets=(dataset,)),
+        out=folder / "states",
+        settings=chosen,
+        concurrency=concurrency,
+        progress=run_progress,
+    )
+    # The model must not judge its own answers to questions of its own.
+    artifact = fit_artifact(read_collection([folder / "states"]), "f1", name=name, diagnostics=_JUDGED[used])
+    write_artifact(artifact, path)
+    return AutoCalibration(artifact, "f1", path, lost, made=made, folder=folder)
+
+
+def _plan(
+    seeds: Sequence[QuestionSeed], passages: Sequence[Passage], spec: bench.RunSpec, *, settings: Settings, folder: Path
+) -> AutoPlan:
+    # What asking costs depends on how many questions there are, not on their words.
+    placeholders = tuple(
+        LabelledQuestion(Question(each.passages[0].text[:80], f"stand_in_{number}"), Gold(("unknown",)))
+        for number, each in enumerate(seeds)
+    )
+    dataset = Dataset(_MADE, placeholders, tuple(passages), Card(name=_MADE))
+    planned = replace(spec, datasets=(dataset,), preview=True)
+    ahead = bench.preview(planned, out=folder / "planned", settings=settings).plan.estimate
+    calls = CALLS_PER_QUESTION * len(seeds)
+    making = Usage(calls=calls, tokens_in=calls * TOKENS_PER_CALL, tokens_out=calls * 20)
+    return AutoPlan(len(passages), len(seeds), making, None if ahead.unknown else ahead.methods, ahead.seconds)
+
+
+async def _make(
+    seeds: Sequence[QuestionSeed],
+    n: int,
+    settings: Settings,
+    at_once: int,
+    progress: Callable[[int, int], object] | None,
+) -> MadeQuestions:
+    model = open_model(settings)
+    try:
+        return await make_questions(model, Prompts.load(settings.prompts), seeds, n, at_once=at_once, progress=progress)
+    finally:
+        await model.aclose()
+
+
+def _read_states(folders: Sequence[Path], label: str | None) -> tuple[StateCollection, Label]:
+    wanted = parse_label(label) if label else None
+    collection = read_collection(folders)
+    return collection, wanted or collection.default_label()
+
+
 def _load(artifact: ArtifactOrName) -> Artifact:
     return artifact if isinstance(artifact, Artifact) else load_artifact(str(artifact))
 
@@ -541,13 +638,17 @@ def _folders(given: Folders) -> list[Path]:
     return [Path(given)] if isinstance(given, str | Path) else [Path(each) for each in given]
 
 
-def _mismatch_warnings(collection: StateCollection, *artifacts: Artifact) -> Iterator[str]:
+def _require_own_file(path: Path, artifact: str) -> None:
+    """Refuse a file that exists, unless it is the one of this calibration."""
+    own = Path(artifact).expanduser()
+    is_own = artifact not in shipped_artifacts() and own.exists() and path.exists() and path.samefile(own)
+    if path.exists() and not is_own:
+        raise SettingsError(f"{path} is there already.", remedy="Name another file with --out.")
+
+
+def _warn(collection: StateCollection, *artifacts: Artifact) -> Iterator[str]:
     for artifact in artifacts:
         for reason in find_mismatches(artifact, collection.conditions):
             yield f"{artifact.name} is not for these states: it was {reason}"
-
-
-def _unknown_questions_warnings(*artifacts: Artifact) -> Iterator[str]:
-    for artifact in artifacts:
         if artifact.fit is None:
             yield f"{artifact.name} does not say which questions it has seen; some of these may be among them"

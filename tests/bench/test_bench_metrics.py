@@ -109,21 +109,6 @@ def test_the_metrics_agree_with_the_official_rules_on_anything(prediction: str, 
     assert exact_match(prediction, golds) == any(squad_normal(prediction) == squad_normal(gold) for gold in golds)
 
 
-def test_repeated_words_count_as_often_as_they_occur() -> None:
-    # Two of two said words are right, two of four gold words are said: 2 * 1 * 0.5 / 1.5.
-    assert token_f1("New York", ["New York, New York"]) == pytest.approx(2 / 3)
-
-
-def test_the_best_gold_answer_counts() -> None:
-    assert token_f1("Stanley", ["Van Hook", "Stanley Township", "Stanley"]) == 1.0
-
-
-def test_no_gold_answer_is_a_mistake_of_the_caller() -> None:
-    for metric in (exact_match, token_f1):
-        with pytest.raises(ValueError, match="no gold answer"):
-            metric("x", [])
-
-
 @pytest.mark.parametrize(
     ("prediction", "gold", "found"),
     [

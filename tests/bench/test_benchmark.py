@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import beliefrag
 from beliefrag import bench
 from beliefrag.errors import SettingsError
 from beliefrag.methods import METHODS
-from beliefrag.retrieval import IGNORE_SCORES, RETRIEVERS, Bm25Index, PassageSource, Retriever, ScoreScale
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.settings import Settings
-from beliefrag.types import Hit
 from tests.support.bench_runs import write_dataset, write_script
 
 
@@ -102,16 +97,6 @@ def test_a_report_and_a_comparison_are_tables_that_a_notebook_shows(tmp_path: Pa
     assert compared.table.to_text() in str(compared)
 
 
-def test_a_table_without_pandas_says_what_to_install(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(SettingsError, match="pandas") as caught:
-        bench.report(tmp_path / "run").to_pandas()
-    assert "pip install pandas" in caught.value.remedy
-
-
 async def test_a_notebook_with_an_event_loop_of_its_own_can_run_a_benchmark(tmp_path: Path, settings: Settings) -> None:
     assert asyncio.get_running_loop() is not None
     assert bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings).tally.finished == 3
@@ -133,28 +118,6 @@ def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, sett
         bench.choose_methods("adaptive_k:depth=7,adaptive_k:depth=8")
 
 
-def test_a_run_searches_with_the_chosen_retriever_and_records_what_it_is(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RETRIEVERS, "_extensions", dict(RETRIEVERS._extensions))
-
-    @dataclass(frozen=True)
-    class Options:
-        reverse: bool = False
-
-    @RETRIEVERS.register("backwards", title="Backwards", summary="BM25 in another order.", options=Options)
-    def open_backwards(options: Options, source: PassageSource) -> Retriever:
-        return _Backwards(source.open_index(), options.reverse)
-
-    wanted = settings.model_copy(update={"retriever": "backwards:reverse=true"})
-    run = bench.run(spec(tmp_path), out=tmp_path / "run", settings=wanted)
-    assert {each.retriever for each in run.record.setups.values()} == {"backwards, reverse True"}
-    assert run.record.datasets["north"].score_scales == {"backwards:reverse=true": None}
-    assert run.tally.finished == 3
-    with pytest.raises(RunChanged, match=r"backwards, reverse True.*bm25"):
-        bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings)
-
-
 def test_a_method_whose_cost_nobody_knows_is_previewed_as_unknown(
     tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,25 +125,3 @@ def test_a_method_whose_cost_nobody_knows_is_previewed_as_unknown(
     found = bench.preview(spec(tmp_path), out=tmp_path / "run", settings=settings)
     assert found.plan.estimate.unknown == ("static",)
     assert any(line.startswith("unknown") and METHODS.title("static") in line for line in found.lines)
-
-
-@dataclass(frozen=True)
-class _Backwards:
-    index: Bm25Index
-    reverse: bool
-    score_scale: ScoreScale | None = IGNORE_SCORES
-
-    @property
-    def identity(self) -> str:
-        return f"backwards, reverse {self.reverse}"
-
-    def search(self, query: str, k: int) -> Sequence[Hit]:
-        found = self.index.search(query, k)
-        return found[::-1] if self.reverse else found
-
-
-def test_the_package_offers_its_benchmarks_without_importing_them_first() -> None:
-    assert beliefrag.bench is bench
-    assert "bench" in beliefrag.__all__
-    with pytest.raises(AttributeError, match="nothing_like_this"):
-        _ = bench.nothing_like_this

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from beliefrag.bench.datasets import DATASET_FORMATS, all_formats
-from tests.report.test_published_numbers import FINER_THAN_A_HUNDREDTH
 
 TEXT = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
 
@@ -15,11 +14,6 @@ def test_the_table_lists_every_format_with_its_licence() -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in TEXT.splitlines() if line.startswith("| `")]
     listed = {row[0].strip("`"): (row[1], row[3], row[5]) for row in rows if len(row) == 6}
     assert listed == {known.name: (known.title, known.licence, "yes" if known.hub else "no") for known in all_formats()}
-
-
-def test_the_number_of_odd_cells_is_the_one_found() -> None:
-    assert sum(FINER_THAN_A_HUNDREDTH.values()) == 19
-    assert "Nineteen cells" in TEXT
 
 
 def test_every_command_names_a_format_and_exists() -> None:

@@ -249,11 +249,6 @@ def test_a_question_that_carries_gold_is_refused() -> None:
         LabelledQuestion(Smuggler("Who?", "q"), GOLD)
 
 
-def test_what_is_handed_on_is_the_id_and_the_text() -> None:
-    assert dataclasses.asdict(LABELLED.question) == {"text": "Who?", "id": "q1"}
-    assert SECRET not in repr(LABELLED.question)
-
-
 def test_nothing_that_runs_an_episode_imports_the_benchmarks() -> None:
     root = Path(beliefrag.__file__).parent
     rooms = ["engine", "methods", "models", "policy", "prompts", "retrieval", "verifiers"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import find_format
-from beliefrag.bench.datasets.dataset_entry import BadRecord
+from beliefrag.bench.datasets.common_form import read_published_files
+from beliefrag.bench.datasets.formats import BadRecord
 from beliefrag.bench.datasets.holobench import RowDatabase
-from beliefrag.bench.datasets.importing import read_published_files
 from beliefrag.runs.run_errors import DataError
 
 WINES = [

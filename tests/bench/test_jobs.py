@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.bench.jobs import Jobs
-from beliefrag.bench.plan import CostEstimate, Plan
+from beliefrag.bench.plan import CostEstimate, Jobs, Plan
 from beliefrag.record import EpisodeKey
 from beliefrag.types import Usage
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag import bench
-from beliefrag.bench.datasets.user_questions import load_user_questions
+from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.engine.assembly import assemble
 from beliefrag.policy import ScoreScale

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.datasets.user_questions import load_user_questions
+from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 from tests.support.messages import mentions

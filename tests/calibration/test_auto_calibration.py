@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag import auto_calibration, calibrate
-from beliefrag.auto_calibration import AutoPlan
+from beliefrag import calibrate
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
 from beliefrag.calibration.artifact import LogisticFit
-from beliefrag.cli import main
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.runs.run_errors import DataError
 from beliefrag.settings import Settings
-from beliefrag.types import Passage, Usage
+from beliefrag.types import Passage
 from tests.support.messages import mentions
 
 FILLER = "It has a market, a school, a bridge over the river, two inns and a wood that people walk in on Sundays."
@@ -89,7 +87,7 @@ class Townsman:
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    for module in (auto_calibration, setup):
+    for module in (calibrate, setup):
         monkeypatch.setattr(module, "open_model", lambda *_, **__: Townsman())
     rows = [each for number in range(60) for each in (town(number), mayor(number))]
     lines = "".join(json.dumps({"id": each.id, "title": each.title, "text": each.text}) + "\n" for each in rows)
@@ -135,65 +133,9 @@ def test_where_the_questions_cannot_be_kept_nothing_is_asked(
         calibrate.auto(docs, out=tmp_path / "file" / "mine.json", method="beliefrag", settings=SETTINGS)
 
 
-def test_from_few_passages_few_questions_are_promised(docs: Path, tmp_path: Path) -> None:
-    plans: list[AutoPlan] = []
-    docs.write_text("".join(docs.read_text().splitlines(keepends=True)[:5]))
-
-    def confirm(plan: AutoPlan) -> bool:
-        plans.append(plan)
-        return False
-
-    calibrate.auto(docs, out=tmp_path / "mine.json", method="beliefrag", settings=SETTINGS, confirm=confirm)
-    assert plans[0].questions < 10
-
-
 def test_nothing_is_asked_where_the_cost_is_refused(docs: Path, tmp_path: Path) -> None:
     assert calibrate.auto(docs, out=tmp_path / "mine.json", settings=SETTINGS, confirm=lambda _: False) is None
     assert not (tmp_path / "mine.json").exists() and not (tmp_path / "mine.questions").exists()
-
-
-def test_asking_costs_less_where_lean_only_reads_once(docs: Path, tmp_path: Path) -> None:
-    plans: list[AutoPlan] = []
-
-    def confirm(plan: AutoPlan) -> bool:
-        plans.append(plan)
-        return False
-
-    for searches in (True, False):
-        calibrate.auto(
-            docs, out=tmp_path / "mine.json", method="lean", searches=searches, settings=SETTINGS, confirm=confirm
-        )
-    assert plans[0].asking and plans[1].asking
-    assert plans[1].asking.calls < plans[0].asking.calls / 2
-
-
-def test_a_cost_that_nobody_knows_is_told_as_unknown() -> None:
-    making = Usage(calls=150, tokens_in=50_000, tokens_out=3_000)
-    assert "unknown cost" in str(AutoPlan(9, 30, making, None, 0.0))
-    assert "unknown" not in str(AutoPlan(9, 30, making, making, 60.0))
-
-
-def test_the_command_says_the_cost_and_where_the_calibration_is(docs: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "calibrate",
-        "auto",
-        "--docs",
-        str(docs),
-        "--model",
-        "townsman",
-        "--set",
-        "verifier=structured",
-        "-n",
-        "30",
-    ]
-    assert main([*words, "--dry-run", "--method", "beliefrag"]) == 0
-    assert mentions(capfd.readouterr().err, "ahead", "30 questions")
-    assert not Path("calibration.json").exists()
-    assert main([*words, "--yes", "--method", "beliefrag"]) == 0
-    told = capfd.readouterr()
-    assert "written: calibration.json" in told.err and "held-out questions" in told.err
-    assert mentions(told.err, "30 of 30 questions made", "30 of 30 questions asked")
-    assert Path("calibration.json").exists()
 
 
 def test_too_few_questions_and_documents_without_text_are_refused(docs: Path, tmp_path: Path) -> None:

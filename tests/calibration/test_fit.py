@@ -9,11 +9,9 @@ import pytest
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
 from beliefrag.calibration.artifact import LogisticFit, PlattFit
-from beliefrag.calibration.collection import read_collection
-from beliefrag.calibration.examples import Example, Examples, label_searches, label_states
-from beliefrag.calibration.fit_artifact import fit_artifact, includes_held_out
+from beliefrag.calibration.examples import Example, Examples, label_searches, label_states, read_collection
+from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import choose_kind, fit_all_kinds
-from beliefrag.calibration.quality import predict_answerability
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import PlattAnswerability
 from beliefrag.policy.diagnostics import sigmoid
@@ -22,7 +20,7 @@ from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action, Diagnostics
 from tests.support import studied
 from tests.support.messages import mentions
-from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, planted, write_run
+from tests.support.planted_states import INTERCEPT, SCALE, WEIGHTS, change, planted, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -69,19 +67,6 @@ def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
     found = fit_all_kinds(relabelled).kinds["platt"]
     assert isinstance(found, PlattFit)
     assert (found.intercept, found.slope) == pytest.approx((-0.7, 1.8), abs=0.15)
-
-
-def test_the_isotonic_kind_says_what_scikit_learns_does(tmp_path: Path) -> None:
-    # Slow to load, and every process of the tests loads every file.
-    from sklearn.isotonic import IsotonicRegression
-
-    states, _ = label_states(planted(tmp_path, questions=60).trajectories, "f1")
-    scores = np.array([state.belief.sufficiency for state in states.states])
-    theirs = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
-        scores, states.outcomes, sample_weight=states.weights
-    )
-    ours = predict_answerability(states, fit_all_kinds(states).kinds["isotonic"].function())
-    assert ours == pytest.approx(theirs.predict(scores))
 
 
 def test_where_there_is_no_signal_the_fit_is_no_better_than_the_base_rate(tmp_path: Path) -> None:
@@ -143,7 +128,6 @@ def test_fitting_on_everything_marks_the_artifact_and_keeps_the_quality_of_the_c
     held_out = next(f"q{n}" for n in range(200) if partition(f"q{n}") is Partition.XHOLD)
     assert all_in.find_seen([held_out, "never asked"]) == (held_out,)
     assert clean.find_seen([held_out]) == ()
-    assert includes_held_out([held_out]) and not includes_held_out(clean.find_seen(f"q{n}" for n in range(200)))
 
 
 def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_path: Path) -> None:
@@ -193,7 +177,7 @@ def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> N
 def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> None:
     states, _ = label_states(planted(tmp_path, questions=10).trajectories, "f1")
     first = states.questions[0]
-    fewer = Examples(e for e in states.each if e.question != first or e.state.step == 1)
+    fewer = Examples(e for e in states.each if e.question != first or e.state.step.number == 1)
     for examples in (states, fewer):
         assert examples.weights.sum() == pytest.approx(10)
     block = next(fewer.resampled_weights(200))
@@ -203,21 +187,12 @@ def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> No
     assert (np.ptp(block[:, second], axis=1) == 0).all()
 
 
-def test_the_raw_score_is_taken_where_it_is_the_truth(tmp_path: Path) -> None:
-    states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
-    draw = random.Random(4)
-    true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
-    kind, scores = choose_kind(fit_all_kinds(true.select_part(Partition.XFIT)), true.select_part(Partition.XSEL))
-    assert kind in ("raw", "platt")
-    assert scores["raw"] == pytest.approx(scores["platt"], abs=0.003)
-
-
 def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_path: Path) -> None:
     _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
 
     def state(place: int, right: float | None, **other: Any) -> Any:
         scores = {} if right is None else {"f1": right}
-        return replace(trajectory.states[place], scores=scores, **other)
+        return change(trajectory.states[place], scores=scores, **other)
 
     helped = replace(trajectory, states=(state(0, 0.0), state(1, 1.0)))
     did_not = replace(trajectory, states=(state(0, 0.0), state(1, 0.4)))
@@ -230,7 +205,7 @@ def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("other_run", "words"),
     [
         ({"model": "local:other:1"}, "model local:made-up:0123456789abcdef,.* local:other:1"),
         ({"verifier": "graded"}, "verifier structured,.* graded"),
@@ -240,12 +215,12 @@ def test_only_searches_that_were_really_made_from_a_wrong_state_make_a_pair(tmp_
     ],
 )
 def test_runs_that_were_not_made_alike_are_refused_with_both_values(
-    tmp_path: Path, change: dict[str, Any], words: str
+    tmp_path: Path, other_run: dict[str, Any], words: str
 ) -> None:
     one = write_run(tmp_path / "one", questions=2)
-    for name in change.keys() & {"budget", "prompts"}:
-        change[name] = json.loads((one / "run.json").read_text())[name] | change[name]
-    other = write_run(tmp_path / "other", questions=2, **change)
+    for name in other_run.keys() & {"budget", "prompts"}:
+        other_run[name] = json.loads((one / "run.json").read_text())[name] | other_run[name]
+    other = write_run(tmp_path / "other", questions=2, **other_run)
     with pytest.raises(CalibrationError, match=words):
         read_collection([one, other])
 
@@ -284,22 +259,6 @@ def test_a_fit_with_idle_columns_only_says_the_base_rate() -> None:
     assert sigmoid(found.intercept) == pytest.approx(0.25, abs=1e-6)
 
 
-def test_an_example_belongs_to_the_question_of_its_dataset(tmp_path: Path) -> None:
-    _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
-    one, other = (Example(name, "q0", trajectory.states[1], True) for name in ("a", "b"))
-    assert Examples([one, other]).count.questions == 2
-
-
-def test_a_slope_is_not_shrunk_where_there_are_few_questions() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    draw = np.random.default_rng(5)
-    columns = draw.normal(size=(40, 1))
-    outcomes = (draw.random(40) < 1 / (1 + np.exp(-2.0 * columns[:, 0]))).astype(float)
-    plain = LogisticRegression(C=np.inf).fit(columns, outcomes).coef_[0, 0]
-    assert fitting.fit_logistic(columns, outcomes, np.ones(40)).weights[0] == pytest.approx(plain, rel=0.05)
-
-
 def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: Path) -> None:
     states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
     draw = random.Random(4)
@@ -325,7 +284,7 @@ def test_with_seven_columns_and_36_questions_no_fit_shrinks_its_slopes_by_a_fift
         found, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
         conflict = draw.random(len(found))  # the planted one does not vary
         states = Examples(
-            replace(each, state=replace(each.state, diagnostics=replace(each.state.diagnostics, conflict=float(value))))
+            replace(each, state=change(each.state, diagnostics=replace(each.state.diagnostics, conflict=float(value))))
             for each, value in zip(found.each, conflict, strict=True)
         )
         columns = np.array([state.diagnostics.vector() for state in states.states])
@@ -343,13 +302,13 @@ def test_where_columns_separate_the_outcomes_the_slopes_stay_finite() -> None:
     draw = np.random.default_rng(2)
     ordinary = studied.state()
     examples = [
-        Example("d", f"q{n}", replace(ordinary, diagnostics=Diagnostics(*draw.random(7).tolist())), n % 2 == 0)
+        Example("d", f"q{n}", change(ordinary, diagnostics=Diagnostics(*draw.random(7).tolist())), n % 2 == 0)
         for n in range(12)
     ]
     separable = Examples(
         replace(
             each,
-            state=replace(
+            state=change(
                 each.state,
                 diagnostics=replace(each.state.diagnostics, support=0.5 + (0.3 if each.positive else -0.3)),
             ),
@@ -360,20 +319,6 @@ def test_where_columns_separate_the_outcomes_the_slopes_stay_finite() -> None:
     assert fitting.choose_prior(columns, separable) == 100.0
     fit = fit_all_kinds(separable).kinds["logistic"]
     assert isinstance(fit, LogisticFit) and 5 < fit.weights.support < 100
-
-
-def test_a_single_kept_column_is_not_shrunk_however_many_were_left_out(tmp_path: Path) -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    for seed in range(10):
-        states, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
-        fit = fit_all_kinds(states, diagnostics=("relevance",)).kinds["logistic"]
-        assert isinstance(fit, LogisticFit)
-        column = np.array([[state.diagnostics.relevance] for state in states.states])
-        plain = LogisticRegression(C=np.inf, tol=1e-8).fit(column, states.outcomes, sample_weight=states.weights)
-        assert fit.weights.relevance == pytest.approx(plain.coef_[0, 0], rel=0.01)
-        told = fitting.estimate_coefficients(states, ("relevance",))["logistic"]["relevance"]
-        assert told.value == fit.weights.relevance
 
 
 def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
@@ -390,7 +335,7 @@ def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
                 relevance=float(level + (0.03 if right else -0.03) + draw.normal(0, 0.03)),
                 uncertainty=float(0.7 - 0.4 * right + draw.normal(0, 0.15)),
             )
-            examples.append(Example(dataset, f"{dataset}-{number}", replace(ordinary, diagnostics=seen), right))
+            examples.append(Example(dataset, f"{dataset}-{number}", change(ordinary, diagnostics=seen), right))
     several = fit_all_kinds(Examples(examples))
     fit = several.kinds["logistic"]
     assert isinstance(fit, LogisticFit)
@@ -403,23 +348,12 @@ def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
     assert one.misleading == ()
 
 
-def test_many_fits_at_once_are_those_of_single_fits() -> None:
+def test_a_fit_of_one_outcome_is_not_a_number_and_a_weight_of_0_leaves_an_example_out() -> None:
     generator = np.random.default_rng(3)
-    columns = generator.random((80, 4))
-    columns[:, 1] = 0.3  # does not vary
-    columns[:40, 2] = 0.0  # separates, where the outcomes are those of its place
+    columns = generator.random((80, 2))
     outcomes = (columns[:, 0] + generator.normal(0, 0.4, 80) > 0.5).astype(float)
-    weights = generator.integers(0, 3, (30, 80)) * generator.random(80)
-    weights[0] = outcomes  # all alike
-    weights[1] = np.where(outcomes == (columns[:, 2] > 0), 1.0, 0.0)
-    weights[2] = 0.0
-    for prior in (1.0, 100.0):
-        found = fitting.refit_logistic(columns, outcomes, weights, prior)
-        assert np.isnan(found[[0, 2]]).all()
-        for own, row in zip(weights[3:], found[3:], strict=True):
-            kept = own > 0
-            single = fitting.fit_logistic(columns[kept], outcomes[kept], own[kept], prior)
-            assert row == pytest.approx([single.intercept, *single.weights], abs=2e-5)
-        kept = weights[1] > 0
-        apart = fitting.fit_logistic(columns[kept], outcomes[kept], weights[1][kept], prior)
-        assert found[1] == pytest.approx([apart.intercept, *apart.weights], rel=1e-4)
+    weights = np.array([outcomes, np.arange(80) < 60])
+    alike, part = fitting.refit_logistic(columns, outcomes, weights)
+    assert np.isnan(alike).all()
+    single = fitting.fit_logistic(columns[:60], outcomes[:60], np.ones(60))
+    assert part == pytest.approx([single.intercept, *single.weights], abs=2e-6)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.guarantee_from_run import read_risk_sample
+from beliefrag.calibration.risk import read_risk_sample
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.runs.record import RunRecord
@@ -25,11 +25,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> RecordedQuestions:
 
 def test_every_held_out_question_is_a_point_and_no_other(recorded: RecordedQuestions) -> None:
     found = read_risk_sample(*recorded, FIT, label="f1")
-    assert len(found.points) == len(HELD_OUT) == len(found.points.probability)
+    assert len(found) == len(HELD_OUT) == len(found.probability)
     asked = [int(each.removeprefix("north-q")) for each in recorded[0].datasets["north"].question_ids]
     known = [knows(k) for k in asked if k in HELD_OUT]
-    assert found.points.correct.tolist() == known
-    assert [p > 0.5 for p in found.points.probability] == known
+    assert found.correct.tolist() == known
+    assert [p > 0.5 for p in found.probability] == known
     assert found.datasets == ("north",)
     assert sum(found.left_out.values()) == QUESTIONS - len(HELD_OUT)
     assert any("xfit" in reason for reason in found.left_out) and any("xsel" in reason for reason in found.left_out)
@@ -39,7 +39,7 @@ def test_questions_that_the_fit_has_seen_are_left_out_though_their_partition_is_
     recorded: RecordedQuestions,
 ) -> None:
     found = read_risk_sample(*recorded, FIT, label="f1", seen={f"north-q{HELD_OUT[0]}", f"north-q{HELD_OUT[1]}"})
-    assert len(found.points) == len(HELD_OUT) - 2
+    assert len(found) == len(HELD_OUT) - 2
     assert [count for reason, count in found.left_out.items() if "seen" in reason] == [2]
 
 
@@ -54,7 +54,7 @@ def test_what_the_policy_declines_is_a_question_that_is_never_answered(recorded:
     strict = Thresholds(abstain_sufficiency=0.5, abstain_uncertainty=0.5, abstain_answerability=0.5)
     found = read_risk_sample(*recorded, FIT, label="f1", thresholds=strict)
     known = sum(map(knows, HELD_OUT))
-    assert (len(found.points.probability), found.points.declined) == (known, len(HELD_OUT) - known)
+    assert (len(found.probability), found.declined) == (known, len(HELD_OUT) - known)
 
 
 def test_one_ending_that_is_not_on_record_refuses_all(recorded: RecordedQuestions) -> None:
@@ -75,7 +75,7 @@ def test_a_question_without_a_finished_episode_is_counted(recorded: RecordedQues
     run, trajectories = recorded
     rest = [each for each in trajectories if each.question_id != f"north-q{HELD_OUT[0]}"]
     found = read_risk_sample(run, rest, FIT, label="f1")
-    assert len(found.points) == len(HELD_OUT) - 1
+    assert len(found) == len(HELD_OUT) - 1
     assert [count for reason, count in found.left_out.items() if "finished episode" in reason] == [1]
 
 

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from beliefrag.calibrate import collection_spec
-from beliefrag.calibration import fitting, load_artifact
+from beliefrag.calibration import RunConditions, find_calibration_warnings, fitting, load_artifact, select_artifact
 from beliefrag.calibration.artifact import write_artifact
 from beliefrag.calibration.fit_artifact import fit_artifact
-from beliefrag.calibration.guarantee_from_run import read_risk_sample
-from beliefrag.calibration.selection import RunConditions, find_calibration_warnings, select_artifact
+from beliefrag.calibration.risk import read_risk_sample
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import ScoreScale
 from beliefrag.runs.partitions import Partition
 from beliefrag.types import Action
-from tests.support.planted_states import planted
+from tests.support.planted_states import change, planted
 
 
 @pytest.fixture(autouse=True)
@@ -31,15 +30,15 @@ def test_an_episode_of_lean_is_a_point_with_its_own_probability(tmp_path: Path) 
         replace(
             each,
             method="lean",
-            states=(*each.states[:-1], replace(each.states[-1], answerability=0.7, action=Action.ANSWER)),
+            states=(*each.states[:-1], change(each.states[-1], answerability=0.7, action=Action.ANSWER)),
         )
         for each in collection.trajectories
     ]
     fit = load_artifact("published").calibration(ScoreScale(20.0, 8.0))
     found = read_risk_sample(collection.runs[0], own, fit, label="f1")
-    assert set(found.points.probability.tolist()) == {0.7}
+    assert set(found.probability.tolist()) == {0.7}
     held = [each for each in own if each.partition is Partition.XHOLD]
-    assert found.points.correct.tolist() == [bool(each.states[-1].correct("f1")) for each in held]
+    assert found.correct.tolist() == [bool(each.states[-1].correct("f1")) for each in held]
 
 
 def test_a_calibration_of_drafts_is_taken_for_another_retriever_with_a_warning(tmp_path: Path) -> None:

@@ -2,17 +2,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beliefrag.result import Result
 
 from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, replay_policy
+from beliefrag.calibration.replay import ReplayedEnding, UnrecordedStep, replay_policy
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states
 from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
-from beliefrag.record import EpisodeKey
+from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.states import Trajectory, trajectory_of
 from beliefrag.types import Action, Budget, Diagnostics, Question
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
@@ -33,7 +32,7 @@ def searches() -> PlannedRetriever:
     return PlannedRetriever(hits("a", "b"), hits("c", "d"), hits("e", "f"))
 
 
-def recording(result: Result) -> Trajectory:
+def recording(result: Episode) -> Trajectory:
     labelled = LabelledQuestion(Question(result.question.text, "q"), Gold(("it",)))
     return trajectory_of(score_episode(result, labelled, EpisodeKey("d", "survey", "q", 0)), Budget())
 
@@ -79,7 +78,14 @@ async def test_another_reason_to_rewrite_leaves_the_record(tmp_path: Path) -> No
     flagged = await surveyed(tmp_path, FLAGGED)
     verify = flagged.states[1]
     assert verify.action is Action.VERIFY
-    other = replace(flagged, states=(flagged.states[0], replace(verify, reason="something else"), *flagged.states[2:]))
+    other = replace(
+        flagged,
+        states=(
+            flagged.states[0],
+            replace(verify, step=verify.step.model_copy(update={"reason": "something else"})),
+            *flagged.states[2:],
+        ),
+    )
     assert isinstance(replay_policy([other], FIT.answerability, FIT.retrieval_value), UnrecordedStep)
 
 

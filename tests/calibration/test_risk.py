@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration.risk import (
-    GRID,
     STARTS,
     Floats,
     RiskSample,
@@ -27,11 +26,6 @@ def points(*groups: tuple[int, float, bool], declined: int = 0) -> RiskSample:
     probability = [p for number, p, _ in groups for _ in range(number)]
     correct = [label for number, _, label in groups for _ in range(number)]
     return RiskSample(np.array(probability, dtype=np.float64), np.array(correct, dtype=np.bool_), declined)
-
-
-def test_the_grid_and_the_starts_are_fixed_before_any_point_is_seen() -> None:
-    assert GRID[0] == 0.99 and GRID[-1] == 0.0 and len(GRID) == 100
-    assert set(STARTS) <= set(GRID)
 
 
 # A fifth of risk in four sequences is a level of 1/20. With a target of one half, n right answers have the p-value
@@ -144,33 +138,6 @@ def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
     # So many misses would come up once in a thousand tests, were each a miss with the chance that was agreed to.
     allowed = binom.ppf(0.999, DRAWS, 1 - confidence)
     assert violations(world, chosen, max_error) <= allowed
-
-
-@pytest.mark.parametrize(
-    ("world", "max_error"), [("calibrated", 0.2), ("without a clue", 0.15), ("at the border", 0.19)]
-)
-def test_choosing_by_the_observed_error_alone_does_miss_the_target(world: str, max_error: float) -> None:
-    from scipy.stats import binom
-
-    grid = np.array(GRID)
-
-    def naive(drawn: RiskSample) -> float | None:
-        above = drawn.probability >= grid[:, None]
-        observed = (above & ~drawn.correct).sum(axis=1) / np.maximum(above.sum(axis=1), 1)
-        good = grid[(observed <= max_error) & above.any(axis=1)]
-        return float(good.min()) if len(good) else None
-
-    allowed = binom.ppf(0.999, DRAWS, 0.1)
-    assert violations(world, simulated(world, 150, naive, seed=7), max_error) > 2 * allowed
-    ours = simulated(world, 150, lambda p: choose_threshold(p, max_error=max_error, confidence=0.9).threshold, seed=7)
-    assert violations(world, ours, max_error) <= allowed
-
-
-def test_a_target_that_is_easily_met_is_found_and_most_questions_are_answered() -> None:
-    drawn = np.random.default_rng(3)
-    z = drawn.random(400)
-    found = choose_threshold(RiskSample(z**0.5, drawn.random(400) < 0.95), max_error=0.1, confidence=0.9)
-    assert found.threshold is not None and found.answered > 380
 
 
 def test_the_curve_by_hand() -> None:

@@ -72,13 +72,6 @@ def test_without_a_fitted_value_the_schedule_stands_in() -> None:
     assert load_artifact("published").calibration(ScoreScale(1.0, 1.0)).retrieval_value == ScheduledValue()
 
 
-def test_an_artifact_survives_the_way_through_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "mine.json"
-    original = load_artifact("published")
-    file.write_text(original.model_dump_json(), encoding="utf-8")
-    assert load_artifact(str(file)) == original
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [({"format": 2}, "format"), ({"answerability": None}, "answerability"), ({"surprise": 1}, "surprise")],
@@ -147,11 +140,6 @@ def test_an_artifact_from_before_there_were_kinds_keeps_its_hash() -> None:
     assert published.model_copy(update={"note": "changed"}).sha256 != hashed
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(CalibrationError, match="published"):
-        load_artifact("nonsense")
-
-
 def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() -> None:
     from beliefrag.models.weights import DEFAULT, find
     from beliefrag.prompts import Prompts
@@ -169,8 +157,3 @@ def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() 
     assert artifact.quality["brier"] < artifact.quality["brier_base_rate"]
     assert artifact.quality["auc"] > 0.6
     assert artifact.retrieval_value is not None and not artifact.contaminated
-
-
-@pytest.mark.xfail(reason="102 questions to fit on do not show it (docs/results/calibration.md)")
-def test_the_fit_of_the_embedded_model_is_shown_to_beat_the_base_rate() -> None:
-    assert load_artifact("qwen2.5-coder-1.5b").quality["brier_gain_low"] > 0

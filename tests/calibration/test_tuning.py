@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 from beliefrag.calibrate import TuneResult
-from beliefrag.calibration.policy_replay import has_corrections
-from beliefrag.calibration.tuning import ANSWER, RETRIEVAL_VALUE, Grid, Setting, Tuning, TuningError, tune_thresholds
+from beliefrag.calibration.tuning import (
+    ANSWER,
+    RETRIEVAL_VALUE,
+    Grid,
+    Setting,
+    Tuning,
+    TuningError,
+    has_corrections,
+    tune_thresholds,
+)
 from beliefrag.policy import Thresholds
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import Trajectory
@@ -126,8 +134,8 @@ def test_an_abstention_scores_nothing_and_pays_for_no_answer() -> None:
 
 
 def corrected() -> Trajectory:
-    flagged = Seen(0.4, 0.0, flagged=1, action=Action.VERIFY, reason="the verifier flagged one passage")
-    rewritten = Seen(0.4, 0.0, action=Action.REWRITE, reason="weak passages are gone; look for better ones")
+    flagged = Seen(0.4, 0.0, flagged=1, action=Action.VERIFY, reason="correct-flagged")
+    rewritten = Seen(0.4, 0.0, action=Action.REWRITE, reason="finish-correction")
     return trajectory(ONE, BEGIN, flagged, rewritten, Seen(0.4, 0.0), Seen(0.9, 1.0))
 
 
@@ -140,13 +148,13 @@ def test_corrections_can_be_switched_only_where_both_ways_are_recorded() -> None
     grid = Grid((0.5,), (0.05,), (True, False))
     both = tuned([corrected(), uncorrected()], grid=grid).settings
     assert [result(each)[0] for each in both] == [1.0, 0.7]
-    for recording, missing in ((corrected(), Action.RETRIEVE), (uncorrected(), Action.VERIFY)):
+    for recording in (corrected(), uncorrected()):
         (unknown,) = (each for each in tuned([recording], grid=grid).settings if each.quality is None)
-        assert (unknown.missing, unknown.unrecorded) == (missing, 1)
+        assert unknown.unrecorded == 1
         other = Grid((0.5,), (0.05,), (recording.method == "survey_uncorrected",))
         with pytest.raises(TuningError, match="1 of 1 questions") as caught:
             tuned([recording], grid=other)
-        assert "'beliefrag calibrate collect --uncorrected'" in caught.value.remedy
+        assert "--uncorrected" in caught.value.remedy
 
 
 def test_an_episode_shows_what_ending_earlier_gives_and_nothing_beyond_its_end() -> None:

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration import Artifact, fitting
-from beliefrag.calibration.collection import StateCollection
-from beliefrag.calibration.examples import Examples, label_searches
+from beliefrag.calibration.examples import Examples, StateCollection, label_searches
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import fit_value
-from beliefrag.calibration.policy_replay import consults_retrieval_value
+from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.policy import FittedValue, LogisticAnswerability
 from beliefrag.runs.partitions import Partition
-from beliefrag.runs.states import State, Trajectory, read_trajectories
+from beliefrag.runs.states import State, read_trajectories
 from beliefrag.types import Action, Belief, Diagnostics
-from tests.support.planted_states import planted, write_run
+from tests.support.planted_states import change, planted, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -46,15 +45,15 @@ def test_a_planted_retrieval_value_is_recovered(tmp_path: Path) -> None:
 def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_search(tmp_path: Path) -> None:
     _, (trajectory, *_) = read_trajectories(write_run(tmp_path, questions=1))
     before, after = (
-        replace(s, scores={"f1": right}) for s, right in zip(trajectory.states[:2], (0.0, 1.0), strict=True)
+        change(s, scores={"f1": right}) for s, right in zip(trajectory.states[:2], (0.0, 1.0), strict=True)
     )
-    corrected = replace(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
+    corrected = change(before, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE))
     found = [label_searches([replace(trajectory, states=(each, after))], "f1") for each in (before, corrected)]
     assert [len(each) for each in found] == [1, 0]
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changes",
     [
         {"flagged": 1},
         {"belief": Belief(0.3, 0.5, 0.6, 0.5, 0.5, 0.1)},
@@ -64,49 +63,28 @@ def test_a_search_at_the_end_of_a_correction_says_nothing_about_the_value_of_a_s
 )
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
-    tmp_path: Path, change: dict[str, Any], rewritten: bool
+    tmp_path: Path, changes: dict[str, Any], rewritten: bool
 ) -> None:
     collection = planted(tmp_path, questions=1)
     trajectory = collection.trajectories[0]
     never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
-    calm = replace(
+    calm = change(
         trajectory.states[1], scores={"f1": 0.0}, legal=tuple(Action), correction_fits=True, actions=(Action.RETRIEVE,)
     )
-    after = replace(trajectory.states[2], scores={"f1": 1.0})
+    after = change(trajectory.states[2], scores={"f1": 1.0})
 
     def count(before: State) -> int:
         states = [before, after]
         if rewritten:
             # After the rewriting a correction fits no more; what counts is the state at which it was decided on.
-            later = replace(before, actions=(*before.actions, Action.REWRITE), correction_fits=False)
-            states = [replace(before, action=Action.REWRITE), later, after]
+            later = change(before, actions=(*before.actions, Action.REWRITE), correction_fits=False)
+            states = [change(before, action=Action.REWRITE), later, after]
         searched = replace(trajectory, method="survey_uncorrected", states=tuple(states))
         return len(label_searches([searched], "f1", partial(consults_retrieval_value, answerability=never)))
 
     assert count(calm) == 1
-    assert count(replace(calm, **change)) == 0
-    assert count(replace(calm, **change, correction_fits=False)) == 1
-
-
-def test_a_fit_leaves_out_searches_from_states_with_flagged_passages(tmp_path: Path) -> None:
-    collection = planted(tmp_path, questions=400)
-    flagged = replace(collection, trajectories=tuple(map(_flag_some, collection.trajectories)))
-    artifact = fit_artifact(flagged, "f1")
-    plain, corrected = fit_artifact(collection, "f1").fit, artifact.fit
-    assert plain and corrected and plain.retrieval_value and corrected.retrieval_value
-    before, after = plain.retrieval_value.counts, corrected.retrieval_value.counts
-    for part in Partition:
-        weighed = searches_that_are_weighed(flagged, artifact, part)
-        own = Examples(each for each in weighed.each if not each.state.flagged)
-        assert after[part.value] == own.count
-        assert 0 < after[part.value].states < before[part.value].states
-
-
-def _flag_some(trajectory: Trajectory) -> Trajectory:
-    """Gives the trajectory of a survey without corrections, with a flagged passage at its second state."""
-    first, second, *others = trajectory.states
-    second = replace(second, flagged=1, legal=tuple(Action), correction_fits=True)
-    return replace(trajectory, method="survey_uncorrected", states=(first, second, *others))
+    assert count(change(calm, **changes)) == 0
+    assert count(change(calm, **changes, correction_fits=False)) == 1
 
 
 def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:
@@ -147,21 +125,6 @@ def test_the_retrieval_value_is_fitted_on_searches_from_states_at_which_the_poli
     assert artifact.fit.retrieval_value.base_rate == pytest.approx(own.rate, abs=1e-6)
 
 
-def test_the_retrieval_value_has_its_quality_from_held_out_searches(tmp_path: Path) -> None:
-    collection = planted(tmp_path, questions=400)
-    artifact = fit_artifact(collection, "f1")
-    assert artifact.fit is not None and artifact.fit.retrieval_value is not None
-    found = artifact.fit.retrieval_value.held_out
-    held_out = searches_that_are_weighed(collection, artifact, Partition.XHOLD)
-    assert found is not None
-    assert (found.states, found.questions) == (len(held_out), held_out.count.questions)
-    assert found.brier.value == pytest.approx(brier_of_value(artifact, held_out), abs=2e-6)
-    base = artifact.fit.retrieval_value.base_rate
-    always = float(np.average((base - held_out.outcomes) ** 2, weights=held_out.weights))
-    assert found.brier_base_rate == pytest.approx(always, abs=2e-6)
-    assert found.brier_gain.value == pytest.approx(found.brier_base_rate - found.brier.value, abs=2e-6)
-
-
 def test_another_run_tells_the_quality_of_the_retrieval_value_too(tmp_path: Path) -> None:
     collection = planted(tmp_path / "own", questions=200)
     # Some of its questions were fitted on, and have no say.
@@ -184,14 +147,3 @@ def test_another_run_tells_the_quality_of_the_retrieval_value_too(tmp_path: Path
     # It is the same fit: only the questions that tell its quality are others.
     assert artifact.retrieval_value == plain.retrieval_value
     assert (after.counts, after.coefficients) == (before.counts, before.coefficients)
-
-
-def test_a_retrieval_value_that_no_held_out_search_tells_about_says_so(tmp_path: Path) -> None:
-    collection = planted(tmp_path, questions=400)
-    seen = tuple(each for each in collection.trajectories if each.partition is not Partition.XHOLD)
-    told, untold = fit_artifact(collection, "f1"), fit_artifact(replace(collection, trajectories=seen), "f1")
-    words = "the quality of the retrieval value is not known"
-    for artifact, expected in ((told, False), (untold, True)):
-        assert artifact.fit is not None and artifact.fit.retrieval_value is not None
-        assert (artifact.fit.retrieval_value.held_out is None) is expected
-        assert any(words in warning for warning in artifact.fit.warnings) is expected

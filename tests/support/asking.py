@@ -12,11 +12,10 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.cli.browser_page import PageAccess, make_page
+from beliefrag.cli.serve import PageAccess, make_page
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.web.auth import BearerToken, Credential, TokenOrBrowserKey
 from beliefrag.web.page import AskPage
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
@@ -107,11 +106,11 @@ def asking(
     feedback = folder / "feedback.jsonl"
     addresses: list[str] = []
 
-    def page(service: AnswerService, bound: socket.socket) -> tuple[AskPage, Credential]:
+    def page(service: AnswerService, bound: socket.socket) -> tuple[AskPage, dict[str, Any]]:
         access = PageAccess.for_server(bound, token, command="beliefrag app")
         addresses.append(access.address.replace("=TOKEN", f"={token}"))
-        made = make_page(service, feedback, [Path("handbook")], None, show_prompts=own_machine)
-        return made, access.key if own_machine else TokenOrBrowserKey(BearerToken(token), access.key)
+        made = make_page(feedback, [Path("handbook")], None, show_prompts=own_machine)
+        return made, {"browser": access.key, "programs": not own_machine}
 
     with served(assembly, chosen, make_page=page, token=token, **how) as running:
         yield Asking(running, addresses[0], feedback)

@@ -57,9 +57,9 @@ def service(
 @contextlib.asynccontextmanager
 async def live(of: AnswerService, **access: Any) -> AsyncIterator[tuple[str, Callable[[], None]]]:
     """Serves on a free port; gives the address, and what begins the server's end."""
-    app, monitor = create_mcp_app(of, **access)
+    app = create_mcp_app(of, **access)
     with listen("127.0.0.1", 0) as bound:
-        server = AnswerServer(app, of, before_shutdown=monitor.close_idle_streams)
+        server = AnswerServer(app, of)
         serving = asyncio.create_task(server.serve(sockets=[bound]))
         while not server.started:  # uvicorn has no event for it
             await asyncio.sleep(0.01)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration.collection import StateCollection, read_collection
+from beliefrag.calibration.examples import StateCollection, read_collection
 from beliefrag.policy import ScoreScale
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.prompts import Prompts
@@ -16,6 +16,7 @@ from beliefrag.record import QUESTION, Episode, Outcome, Search, Step
 from beliefrag.retrieval import Bm25Index
 from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.run_files import episode_line
+from beliefrag.runs.states import State
 from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics, Question, Usage
 from tests.support.run_records import make_setups
 
@@ -129,3 +130,12 @@ def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int,
         usage=Usage(calls=1, tokens_in=8, tokens_out=1, searches=rounds),
         steps=tuple(steps),
     )
+
+
+def change(state: State, **changes: Any) -> State:
+    """The same state with other values of its own or of its step; `scores` are those of the answer tried there."""
+    if "scores" in changes:
+        attempt = state.step.attempt or Attempt("it", 0)
+        changes["attempt"] = replace(attempt, scores=changes.pop("scores"))
+    own = {name: changes.pop(name) for name in [each.name for each in fields(State)] if name in changes}
+    return replace(state, **own, step=state.step.model_copy(update=changes))

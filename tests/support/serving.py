@@ -8,10 +8,10 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
@@ -19,12 +19,13 @@ from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.web.auth import Credential
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.page import AskPage
+from beliefrag.web.monitoring import ServerMetrics
+
+if TYPE_CHECKING:
+    from beliefrag.web.page import AskPage
 from beliefrag.web.server import AnswerServer, listen
-from beliefrag.web.server_metrics import ServerMetrics
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
 
@@ -102,13 +103,20 @@ class Served:
         return asyncio.run_coroutine_threadsafe(count(), self.loop).result(10)
 
 
-def opened(folder: Path, *lines: Mapping[str, Any], seconds: float = 0.0, **settings: Any) -> tuple[Assembly, Settings]:
-    """An assembly of the passages above with a scripted model."""
+def opened(
+    folder: Path,
+    *lines: Mapping[str, Any],
+    seconds: float = 0.0,
+    docs: Sequence[Path] | None = None,
+    index: Path | None = None,
+    **settings: Any,
+) -> tuple[Assembly, Settings]:
+    """An assembly of documents, or else of the passages above, with a scripted model."""
     script = folder / "served.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, REPLY)), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
     chosen = Settings(model=f"scripted:{script}", **(usual | settings))
-    assembly = assemble(chosen, passages=PASSAGES)
+    assembly = assemble(chosen, passages=None if docs or index else PASSAGES, docs=docs, index=index)
     model = Slow(assembly.model, seconds)
     return replace(
         assembly, engine=replace(assembly.engine, model=model), harness=replace(assembly.harness, model=model)
@@ -125,22 +133,22 @@ def served(
     metrics: bool = True,
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
-    make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, Credential]] | None = None,
+    make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, dict[str, Any]]] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
     bound = listen("127.0.0.1", 0)
-    credential = None
+    access: dict[str, Any] = {}
     if make_page is not None:
-        site["page"], credential = make_page(service, bound)
+        site["page"], access = make_page(service, bound)
     app = create_app(
         HttpContext(service, ServerMetrics(service.admission), **site),
         token=token,
         host=host,
         serve_metrics=metrics,
         allowed_hosts=allowed_hosts,
-        credential=credential,
+        **access,
     )
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
     server = AnswerServer(app, service)
@@ -169,6 +177,13 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < give_up, "it never came true"
         time.sleep(0.01)
+
+
+def raw_post(path: str, body: Mapping[str, Any], *headers: str) -> bytes:
+    """The bytes of a request."""
+    content = json.dumps(body).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:

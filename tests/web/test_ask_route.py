@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beliefrag.events import Decided
 
 from beliefrag.calibration import Guarantee
 from beliefrag.policy import Thresholds
-from beliefrag.types import Action, Attempt, Budget, Decision, Observation
-from beliefrag.web.answers import event_record
+from beliefrag.record import ModelCall, Step
+from beliefrag.types import Action, Attempt, Budget
+from beliefrag.web.answers import step_record
 from beliefrag.web.limits import ServerLimits
 from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, events, opened, served
 
@@ -28,11 +28,11 @@ def test_an_answer_comes_with_probability_reason_sources_steps_and_cost(plain: S
     assert (reply["outcome"], reply["answer"]) == ("answered", ANSWER)
     assert reply["answerability"] > 0.5
     assert "can be answered now" in reply["reason"]
-    assert reply["would_change"] == "a document that says otherwise than the sentence quoted"
+    assert reply["would_change"] == "a document that contradicts the sentence quoted"
     assert {source["id"] for source in reply["sources"]} == {"travel", "leave"}
     assert [(each["source"], each["place"]) for each in reply["citations"]] == [("travel.md", "lines 12-14")]
     assert [step["action"] for step in reply["steps"]] == ["RETRIEVE", "ANSWER"]
-    assert reply["steps"][0]["query"] == QUESTION
+    assert reply["steps"][0]["search"]["query"] == QUESTION
     assert reply["usage"]["calls"] == 2 and reply["usage"]["tokens"] > 0 and reply["usage"]["searches"] == 1
     assert reply["calibration"].startswith("published; borrowed")
     assert reply["id"] == response.headers["x-request-id"]
@@ -95,8 +95,8 @@ def test_a_stream_tells_what_happens_and_ends_with_the_result(plain: Served) -> 
     assert response.headers["content-type"].startswith("text/event-stream")
     told = events(response.text)
     names = [name for name, _ in told]
-    assert names[0] == "started" and names[-1] == "result" and "finished" not in names
-    assert {"decided", "retrieved", "call_started", "call_finished"} <= set(names)
+    assert names == ["started", "step", "call_started", "call_started", "step", "result"]
+    assert told[1][1]["search"]["added"] == list(told[1][1]["passages"])
     result = told[-1][1]
     assert {**result, "id": ""} == {**whole, "id": ""}
 
@@ -105,7 +105,7 @@ def test_prompts_are_streamed_only_if_the_operator_says_so(tmp_path: Path) -> No
     for shown in (False, True):
         with served(*opened(tmp_path), show_prompts=shown) as server:
             told = events(server.ask(headers=STREAM).text)
-        calls = [record for name, record in told if name == "call_finished"]
+        calls = [call for name, record in told if name == "step" for call in record["calls"]]
         assert len(calls) == 2
         assert all(("messages" in call, "reply" in call) == (shown, shown) for call in calls)
         started = told[0][1]
@@ -115,22 +115,14 @@ def test_prompts_are_streamed_only_if_the_operator_says_so(tmp_path: Path) -> No
 @pytest.mark.parametrize("shown", [False, True])
 def test_a_drafted_answer_is_streamed_only_if_the_operator_says_so(shown: bool) -> None:
     """A client that is declined in the end would otherwise have read the answer on the way."""
-    decided = Decided(
-        step=1,
-        at=0.5,
-        decision=Decision(Action.ABSTAIN, "abstain", "too unsure"),
-        observation=Observation(0.1, 0.0, 0.9, 0.9, draft="a drafted answer"),
-        diagnostics=None,
-        belief=None,
-        answerability=0.1,
-        retrieval_value=None,
-        evidence=("travel",),
-        tokens=5,
-        attempt=Attempt("a drafted answer"),
+    call = ModelCall(
+        purpose="read", reply="a drafted answer", tokens_in=1, tokens_out=1, counted_by="server", messages=({"a": "b"},)
     )
-    record = event_record(decided, prompts=shown)
-    assert record is not None and record["observation"]["support"] == 0.1
-    assert ("a drafted answer" in str(record)) == shown
+    drafted = Attempt("a drafted answer")
+    step = Step(number=1, action=Action.ABSTAIN, reason="abstain", answerability=0.1, attempt=drafted, calls=(call,))
+    record = step_record(step, prompts=shown)
+    assert record["answerability"] == 0.1 and record["calls"][0]["tokens_in"] == 1
+    assert ("a drafted answer" in str(record), "messages" in record["calls"][0]) == (shown, shown)
 
 
 def test_a_silent_stream_is_kept_alive(tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import errno
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -18,11 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.web.connections import ConnectionRegistry, log_exhausted_files
 from beliefrag.web.limits import ServerLimits
-from tests.support.serving import QUESTION, Served, opened, served, wait_for
+from tests.support.serving import QUESTION, Served, opened, raw_post, served, wait_for
 
-HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HALF = WHOLE[:-2] + b"X-Slow: "
+
+
+ASK = raw_post("/v1/ask", {"question": QUESTION})
 
 
 @contextlib.contextmanager
@@ -52,50 +54,25 @@ def is_closed(connection: socket.socket, seconds: float = 10.0) -> bool:
         return True
 
 
-def registry(server: Served) -> ConnectionRegistry:
-    return server.server._connections
-
-
-@pytest.mark.parametrize("data", [b"", HALF])
-def test_a_connection_without_a_whole_header_is_closed_after_a_time(tmp_path: Path, data: bytes) -> None:
-    with served(*opened(tmp_path), limits=ServerLimits(header_seconds=0.3)) as server:
-        with flood(server, 3, data) as connections:
-            for connection in connections:
-                assert is_closed(connection)
-        wait_for(lambda: len(registry(server)) == 0)
-
-
-def test_bytes_that_drip_in_do_not_extend_the_time_for_a_header(tmp_path: Path) -> None:
-    with served(*opened(tmp_path), limits=ServerLimits(header_seconds=0.5)) as server, flood(server, 1) as (slow,):
-        give_up = time.monotonic() + 10
-        with pytest.raises(OSError):
-            while time.monotonic() < give_up:
-                slow.sendall(b"a")
-                time.sleep(0.05)
-
-
-def test_half_a_header_after_an_answered_request_is_not_waited_for_either(tmp_path: Path) -> None:
-    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with (
-        served(*opened(tmp_path), limits=ServerLimits(header_seconds=0.5)) as server,
-        flood(server, 1, whole) as (one,),
-    ):
-        assert one.recv(1000).startswith(b"HTTP/1.1 200")
-        one.sendall(HALF)
-        while data := one.recv(1000):
-            assert data
-
-
-def test_an_idle_connection_after_an_answered_request_is_closed(tmp_path: Path) -> None:
-    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with served(*opened(tmp_path), limits=ServerLimits(header_seconds=0.3)) as server:
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(b"", b""), (HALF, b""), (HALF, b"a"), (WHOLE, b""), (WHOLE, HALF)],
+    ids=["silent", "half", "drip", "idle", "half-after-whole"],
+)
+def test_a_connection_without_a_whole_header_is_closed_after_a_time(tmp_path: Path, first: bytes, then: bytes) -> None:
+    with served(*opened(tmp_path), limits=ServerLimits(header_seconds=0.5)) as server:
         # The library has a time of its own; ours must do without.
         server.server.config.timeout_keep_alive = 3600
-        with flood(server, 1, whole) as (one,):
-            assert one.recv(1000).startswith(b"HTTP/1.1 200")
-            while data := one.recv(1000):
-                assert data
-        wait_for(lambda: len(registry(server)) == 0)
+        with flood(server, 3, first) as connections:
+            for connection in connections:
+                if first == WHOLE:
+                    assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+                give_up = time.monotonic() + 10
+                while not is_closed(connection, 0.05):
+                    assert time.monotonic() < give_up
+                    with contextlib.suppress(OSError):
+                        connection.sendall(then)
+        wait_for(lambda: len(server.server.connections) == 0)
 
 
 def test_half_open_connections_of_a_client_make_room_for_its_next_request(tmp_path: Path) -> None:
@@ -103,7 +80,7 @@ def test_half_open_connections_of_a_client_make_room_for_its_next_request(tmp_pa
     with served(*opened(tmp_path), limits=limits) as server, flood(server, 100), server.client() as client:
         # Connections are taken in their order: whoever is answered now came after the flood.
         assert client.get("/healthz").status_code == 200
-        assert len(registry(server)) == 20
+        assert len(server.server.connections) == 20
         assert server.ask().status_code == 200
 
 
@@ -116,7 +93,7 @@ def test_a_flood_from_one_address_leaves_the_others_room(tmp_path: Path) -> None
         server.client() as client,
     ):
         assert client.get("/healthz").status_code == 200
-        assert len(registry(server)) == 20
+        assert len(server.server.connections) == 20
         # The client with the most connections loses its oldest ones.
         mine[0].settimeout(0.2)
         with pytest.raises(TimeoutError):
@@ -124,15 +101,10 @@ def test_a_flood_from_one_address_leaves_the_others_room(tmp_path: Path) -> None
 
 
 def test_connections_that_serve_requests_are_never_closed_for_new_ones(tmp_path: Path) -> None:
-    body = json.dumps({"question": QUESTION}).encode()
-    head = (
-        "POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
     limits = ServerLimits(connections_per_client=2)
     with (
         served(*opened(tmp_path, seconds=1.0), limits=limits) as server,
-        flood(server, 2, head.encode() + body) as busy,
+        flood(server, 2, ASK) as busy,
     ):
         wait_for(lambda: server.service.admission.in_flight == 2)
         with flood(server, 1) as (refused,):
@@ -144,41 +116,11 @@ def test_the_log_gets_one_line_a_minute_about_closed_connections(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with served(*opened(tmp_path), limits=ServerLimits(connections_per_client=5)) as server, flood(server, 100):
-        wait_for(lambda: len(registry(server)) == 5)
-    lines = [record for record in caplog.records if record.name == "beliefrag.web.connections"]
+        wait_for(lambda: len(server.server.connections) == 5)
+    lines = [record for record in caplog.records if record.name == "beliefrag.web.server"]
     assert len(lines) == 1
     assert lines[0].fields["client_limit"] == 1  # type: ignore[attr-defined]
     assert not [record for record in caplog.records if record.exc_info]
-
-
-def test_after_a_minute_the_next_line_counts_what_happened_since(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    now = 1_000.0
-    monkeypatch.setattr("beliefrag.web.connections.time.monotonic", lambda: now)
-    known = ConnectionRegistry(ServerLimits())
-    for moment in (1_000.0, 1_001.0, 1_059.0, 1_060.0, 1_061.0):
-        now = moment
-        known.count("no_request")
-    told = [record.fields["no_request"] for record in caplog.records]  # type: ignore[attr-defined]
-    assert told == [1, 3]
-
-
-async def test_running_out_of_files_is_counted_and_not_logged_with_a_traceback_each(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    loop = asyncio.get_running_loop()
-    log_exhausted_files(ConnectionRegistry(ServerLimits()))
-    try:
-        for _ in range(1_000):
-            error = OSError(errno.EMFILE, "Too many open files")
-            loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
-        (line,) = caplog.records
-        assert line.name == "beliefrag.web.connections" and line.exc_info is None
-        loop.call_exception_handler({"message": "something else", "exception": OSError(errno.EPIPE, "gone")})
-        assert caplog.records[-1].name == "asyncio", "other errors are told as ever"
-    finally:
-        loop.set_exception_handler(None)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of open files")
@@ -228,16 +170,10 @@ def test_requests_that_are_not_http_fill_no_log(tmp_path: Path, caplog: pytest.L
         assert all(connection.recv(100).startswith(b"HTTP/1.1 400") for connection in connections)
         with flood(server, 3, upgrade) as upgrading:
             assert all(connection.recv(100).startswith(b"HTTP/1.1 200") for connection in upgrading)
-    lines = [record for record in caplog.records if record.name.startswith(("uvicorn", "beliefrag.web.connections"))]
-    assert [record.fields["not_http"] for record in lines] == [1]  # type: ignore[attr-defined]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Path) -> None:
-    body = json.dumps({"question": QUESTION}).encode()
-    head = (
-        "POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
     limits = ServerLimits(stall_seconds=0.5, heartbeat=0.001)
     with served(*opened(tmp_path, seconds=300), limits=replace(limits, timeout=300)) as server:
         port = int(server.url.rpartition(":")[2])
@@ -245,11 +181,11 @@ def test_a_client_that_does_not_read_is_let_go_and_its_episode_ends(tmp_path: Pa
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         reader.connect(("127.0.0.1", port))
         with reader:
-            reader.sendall(head.encode() + body)
+            reader.sendall(raw_post("/v1/ask", {"question": QUESTION}, "Accept: text/event-stream"))
             wait_for(lambda: server.service.admission.in_flight == 1)
             big = b": " + b"x" * 1_000_000 + b"\n\n"
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("beliefrag.web.http.ask_route.HEARTBEAT", big)
+                patch.setattr("beliefrag.web.http.episodes.HEARTBEAT", big)
                 wait_for(lambda: server.service.admission.in_flight == 0, 30)
         assert server.model.inside == 0
 
@@ -291,7 +227,7 @@ def chunked(*chunks: bytes, trailers: bytes = b"", headers: str = "") -> bytes:
 def test_a_header_without_an_end_is_refused_and_not_kept(tmp_path: Path, head: bytes) -> None:
     with served(*opened(tmp_path)) as server, flood(server, 1, head) as (one,):
         received = read_to_end(one)
-        wait_for(lambda: len(registry(server)) == 0)
+        wait_for(lambda: len(server.server.connections) == 0)
     # A client that is still sending may see the connection closed before it reads why.
     assert received == b"" or received.startswith(b"HTTP/1.1 400")
 
@@ -318,18 +254,20 @@ def test_a_client_that_offers_another_protocol_is_answered_in_this_one(tmp_path:
     assert b"connection: close" in received.lower()
 
 
-def test_the_registry_forgets_closed_connections() -> None:
-    limits = ServerLimits(connections_per_client=1)
-    known = ConnectionRegistry(limits)
+def test_a_pipelined_request_waits_for_the_answer_to_the_one_before(tmp_path: Path) -> None:
+    last = WHOLE[:-2] + b"Connection: close\r\n\r\n"
+    with served(*opened(tmp_path, seconds=0.2)) as server, flood(server, 1, 3 * ASK + last) as (pipelining,):
+        received = read_to_end(pipelining)
+        assert server.model.most_inside == 1
+    assert received.count(b"HTTP/1.1 200") == 4
+    assert received.index(b'"answered"') < received.index(b'{"status":"ok"}')
 
-    class Fake:
-        address, is_waiting, aborted = "a", True, False
 
-        def abort(self) -> None:
-            self.aborted = True
-
-    first, second = Fake(), Fake()
-    assert known.admit(first) and known.admit(second)  # type: ignore[arg-type]
-    assert first.aborted and len(known) == 1
-    known.remove(second)  # type: ignore[arg-type]
-    assert len(known) == 0
+def test_bytes_that_come_after_an_early_refusal_fill_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    head = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served(*opened(tmp_path), token="a-token-of-some-length") as server, flood(server, 1, head) as (one,):
+        assert one.recv(100).startswith(b"HTTP/1.1 401")
+        one.sendall(b"this is no chunk\r\n" * 100)
+        read_to_end(one)
+        wait_for(lambda: len(server.server.connections) == 0)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

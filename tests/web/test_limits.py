@@ -1,22 +1,24 @@
-"""Bodies, questions, time and places are limited, and who comes too many is told when to come back."""
+"""Bodies, questions, time and places are limited, and questions wait in their order."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx2
 import pytest
 
+from beliefrag.cli.serve import LimitOptions
 from beliefrag.errors import SettingsError
-from beliefrag.web.admission import AdmissionQueue, QueueFull
+from beliefrag.settings import Settings
 from beliefrag.web.limits import ServerLimits
+from beliefrag.web.service import AdmissionQueue, Waiting
 from tests.support.messages import mentions
-from tests.support.serving import QUESTION, Served, events, opened, served, wait_for
+from tests.support.serving import ANSWER, QUESTION, Served, events, opened, served, wait_for
 
 STREAM = {"Accept": "text/event-stream"}
 
@@ -98,55 +100,6 @@ def test_places_and_queue_are_limited_and_the_rest_is_told_when_to_come_back(tmp
         assert server.ask().status_code == 200, "places are free again"
 
 
-async def test_how_long_to_wait_follows_from_how_long_episodes_took() -> None:
-    gate = AdmissionQueue(2, 0)
-    gate._update_average(9.5)
-    async with gate.place(), gate.place():
-        with pytest.raises(QueueFull) as caught:
-            async with gate.place():
-                pass
-        assert caught.value.retry_after == 10, "both have just begun, and an episode takes 9.5 seconds"
-
-
-async def test_before_anything_has_finished_the_oldest_episode_tells_how_long_one_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    gate = AdmissionQueue(1, 0)
-    async with gate.place():
-        assert gate.retry_after() == 1
-        now = 107.5
-        assert gate.retry_after() == 8
-
-
-async def test_who_stops_waiting_leaves_the_queue() -> None:
-    gate = AdmissionQueue(1, 1)
-
-    async def hold() -> None:
-        async with gate.place():
-            await asyncio.sleep(30)
-
-    first, second = asyncio.create_task(hold()), asyncio.create_task(hold())
-    await asyncio.sleep(0)
-    assert (gate.in_flight, gate.waiting) == (1, 1)
-    second.cancel()
-    await asyncio.gather(second, return_exceptions=True)
-    assert (gate.in_flight, gate.waiting) == (1, 0)
-    first.cancel()
-    await asyncio.gather(first, return_exceptions=True)
-    assert gate.in_flight == 0
-    async with gate.place():
-        assert gate.in_flight == 1
-
-
-def test_by_default_no_client_alone_can_take_all_connections_or_keep_them_for_long() -> None:
-    limits = ServerLimits()
-    assert limits.connections_per_client <= limits.connections / 2
-    assert limits.header_seconds <= 60 and limits.stall_seconds <= 60
-    assert limits.session_idle_seconds <= 600, "minutes, and not half an hour"
-
-
 @pytest.mark.parametrize("wrong", [{"timeout": 0}, {"queue": -1}, {"concurrency": 0}, {"request_bytes": -5}])
 def test_a_limit_that_lets_nothing_through_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
@@ -167,7 +120,7 @@ def test_the_server_is_not_ready_while_its_model_fails_and_is_tried_again_later(
 
 
 def test_the_server_is_not_ready_while_searches_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.web.health._CHECK_INTERVAL", 0.0)
+    monkeypatch.setattr("beliefrag.web.monitoring._CHECK_INTERVAL", 0.0)
     assembly, settings = opened(tmp_path)
     with served(assembly, settings) as server, server.client() as client:
         assert client.get("/v1/readyz").status_code == 200
@@ -179,3 +132,124 @@ def test_the_server_is_not_ready_while_searches_fail(tmp_path: Path, monkeypatch
         response = client.get("/v1/readyz")
         assert (response.status_code, response.json()["index"]) == (503, False)
         assert "disk" not in response.text
+
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+async def test_who_waits_is_told_the_place_and_the_wait_and_begins_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    # Only the queue's clock: the event loop needs its own.
+    monkeypatch.setattr("beliefrag.web.service.time", SimpleNamespace(monotonic=lambda: now))
+    gate = AdmissionQueue(1, 4)
+    told: dict[str, list[Waiting]] = {"first": [], "second": [], "third": []}
+    begun: list[str] = []
+    leave = {name: asyncio.Event() for name in told}
+
+    async def come(name: str) -> None:
+        async with gate.place(told[name].append):
+            begun.append(name)
+            await leave[name].wait()
+
+    tasks = []
+    for name in told:
+        tasks.append(asyncio.create_task(come(name)))
+        await asyncio.sleep(0)
+    assert told == {"first": [Waiting(0, 0)], "second": [Waiting(1, None)], "third": [Waiting(2, None)]}
+    now += 20
+    leave["first"].set()
+    await asyncio.sleep(0.01)
+    assert begun == ["first", "second"]
+    assert told["third"][-1] == Waiting(1, 20), "the first episode took 20 s, and the second has just begun"
+    now += 15
+    assert gate.retry_after() == 25, "5 s for the second, then 20 s for the third"
+    leave["second"].set()
+    leave["third"].set()
+    await asyncio.gather(*tasks)
+    assert begun == ["first", "second", "third"]
+    assert (gate.in_flight, gate.waiting) == (0, 0)
+
+
+async def test_who_comes_later_never_overtakes_when_a_place_is_free_for_a_moment() -> None:
+    gate = AdmissionQueue(1, 4)
+    begun: list[int] = []
+
+    async def come(number: int) -> None:
+        async with gate.place():
+            begun.append(number)
+            await asyncio.sleep(0)
+
+    async def come_at_the_end() -> None:
+        async with gate.place():
+            tasks.extend(asyncio.create_task(come(number)) for number in (1, 2))
+            await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(come(3)))
+
+    tasks: list[asyncio.Task[None]] = []
+    await come_at_the_end()
+    await asyncio.gather(*tasks)
+    assert begun == [1, 2, 3]
+
+
+@pytest.mark.parametrize("people", [2, 5, 10])
+def test_all_who_ask_at_once_get_answers_although_they_wait_longer_than_one_question_may_take(
+    tmp_path: Path, people: int
+) -> None:
+    limits = ServerLimits(concurrency=1, queue=16, timeout=2.5)
+    with served(*opened(tmp_path, seconds=0.25), limits=limits) as server, ThreadPoolExecutor(people) as pool:
+        replies = list(pool.map(lambda number: server.ask(f"{QUESTION} {number}"), range(people)))
+    assert [(reply.status_code, reply.json().get("answer")) for reply in replies] == [(200, ANSWER)] * people
+    assert sorted(int(reply.headers["x-queue-place"]) for reply in replies) == list(range(people))
+
+
+def _hold_the_place(server: Served, pool: ThreadPoolExecutor) -> None:
+    pool.submit(server.ask)
+    wait_for(lambda: server.service.admission.in_flight == 1)
+
+
+def test_a_stream_begins_with_the_place_and_the_expected_wait_and_a_header_has_them_too(tmp_path: Path) -> None:
+    limits = ServerLimits(concurrency=1, queue=4)
+    with served(*opened(tmp_path, seconds=0.3), limits=limits) as server, ThreadPoolExecutor(2) as pool:
+        assert server.ask().headers["x-queue-place"] == "0"
+        _hold_the_place(server, pool)
+        waited = server.ask(headers=STREAM)
+    assert (waited.headers["x-queue-place"], waited.headers["x-queue-seconds"]) == ("1", "1")
+    (first, data), (second, _), *_ = events(waited.text)
+    assert (first, second) == ("waiting", "started")
+    assert data == {"place": 1, "expected_seconds": 1}
+    assert events(waited.text)[-1][1]["answer"] == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": QUESTION}]}),
+        ("/v1/responses", {"input": QUESTION}),
+    ],
+)
+def test_clients_of_the_other_api_get_the_place_as_a_comment(
+    tmp_path: Path, path: str, body: dict[str, object]
+) -> None:
+    limits = ServerLimits(concurrency=1, queue=4)
+    with served(*opened(tmp_path, seconds=0.3), limits=limits) as server, ThreadPoolExecutor(2) as pool:
+        _hold_the_place(server, pool)
+        with server.client() as client:
+            reply: httpx2.Response = client.post(path, json={"model": "beliefrag", "stream": True, **body})
+    assert "\n: waiting, place 1\n" in reply.text
+    assert reply.headers["x-queue-place"] == "1"
+    assert ANSWER in reply.text
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "expected"),
+    [
+        (LimitOptions(), "local:qwen2.5-coder-1.5b", (1, 900.0)),
+        (LimitOptions(), "gpt-5", (4, 120.0)),
+        (LimitOptions(concurrency=3, timeout=5.0), "local:qwen2.5-coder-1.5b", (3, 5.0)),
+    ],
+)
+def test_places_and_time_fit_the_model_unless_they_are_given(
+    options: LimitOptions, model: str, expected: tuple[int, float]
+) -> None:
+    limits = options.for_server(Settings(model=model))
+    assert (limits.concurrency, limits.timeout) == expected

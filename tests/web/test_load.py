@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import resource
 import socket
 from collections import Counter
@@ -14,7 +13,7 @@ import httpx2
 import pytest
 
 from beliefrag.web.limits import ServerLimits
-from tests.support.serving import ANSWER, QUESTION, Served, events, opened, served, wait_for
+from tests.support.serving import ANSWER, QUESTION, events, opened, raw_post, served, wait_for
 
 STREAM = {"Accept": "text/event-stream"}
 BURST = 200
@@ -64,26 +63,6 @@ async def test_200_requests_at_once_on_a_slow_model_neither_crash_nor_leak(tmp_p
         assert grown < 8_000_000, f"memory grew by {grown:,} bytes over {2 * BURST} requests"
 
 
-async def test_200_requests_at_once_beyond_the_queue_are_answered_or_refused(tmp_path: Path) -> None:
-    with served(*opened(tmp_path, seconds=0.1), limits=ServerLimits(concurrency=4, queue=8)) as server:
-        idle = server.tasks()
-        statuses = await burst(server.url)
-        assert set(statuses) == {200, 429} and statuses[200] >= 12
-        assert server.model.asked == 2 * statuses[200], "who was refused cost nothing"
-        wait_for(lambda: server.tasks() <= idle)
-
-
-def leave_after_asking(server: Served, path: str, body: dict[str, object], headers: dict[str, str]) -> None:
-    """Sends a request, waits until the model is asked, and hangs up without reading the answer."""
-    content = json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
-    lines += [f"Content-Length: {len(content)}", *(f"{name}: {value}" for name, value in headers.items())]
-    url = httpx2.URL(server.url)
-    with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
-        connection.sendall("\r\n".join([*lines, "", ""]).encode() + content)
-        wait_for(lambda: server.model.inside == 1)
-
-
 CHAT: dict[str, object] = {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}
 
 
@@ -101,7 +80,10 @@ def test_a_client_that_leaves_stops_paying_for_model_calls(
 ) -> None:
     with served(*opened(tmp_path, seconds=300)) as server:
         idle = server.tasks()
-        leave_after_asking(server, path, body, headers)
+        url = httpx2.URL(server.url)
+        with socket.create_connection((url.host, url.port or 0), timeout=60) as connection:
+            connection.sendall(raw_post(path, body, *(f"{name}: {value}" for name, value in headers.items())))
+            wait_for(lambda: server.model.inside == 1)
         wait_for(lambda: server.model.inside == 0)
         wait_for(lambda: server.tasks() <= idle)
         assert server.model.asked == 1, "the answer was never asked for"
@@ -114,15 +96,12 @@ def test_a_client_that_leaves_stops_paying_for_model_calls(
 def test_a_client_that_leaves_the_queue_is_never_asked_for(tmp_path: Path) -> None:
     with served(*opened(tmp_path, seconds=0.5), limits=ServerLimits(concurrency=1, queue=4)) as server:
         url = httpx2.URL(server.url)
-        content = json.dumps({"question": QUESTION}).encode()
-        request = (
-            b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        )
+        request = raw_post("/v1/ask", {"question": QUESTION})
         with socket.create_connection((url.host, url.port or 0), timeout=60) as first:
-            first.sendall(request % len(content) + content)
+            first.sendall(request)
             wait_for(lambda: server.model.inside == 1)
             with socket.create_connection((url.host, url.port or 0), timeout=60) as second:
-                second.sendall(request % len(content) + content)
+                second.sendall(request)
                 wait_for(lambda: server.service.admission.waiting == 1)
             wait_for(lambda: server.service.admission.waiting == 0)
             assert first.recv(100).startswith(b"HTTP/1.1 200")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from beliefrag.engine.assembly import Assembly, assemble
+from beliefrag.engine.assembly import assemble
 from beliefrag.retrieval import index_paths
 from beliefrag.settings import Settings
+from beliefrag.web.http.http_app import reload_passages
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.reload import reload_passages
 from beliefrag.web.service import AnswerService
-from tests.support.serving import REPLY, SURE, Slow, served, wait_for
+from tests.support.serving import REPLY, opened, served, wait_for
 
 TOKEN = "a-token-that-is-long-enough"
 KEY = {"Authorization": f"Bearer {TOKEN}"}
@@ -29,18 +28,6 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "travel.md").write_text("Travel above the limit is approved by the head of finance.", encoding="utf-8")
     return folder
-
-
-def opened(folder: Path, seconds: float = 0.0, **source: Any) -> tuple[Assembly, Settings]:
-    script = folder / "served.jsonl"
-    script.write_text("\n".join(json.dumps(line) for line in (SURE, REPLY)), encoding="utf-8")
-    settings = Settings(
-        model=f"scripted:{script}", borrow="published", verifier="structured", cache=False, retry_seconds=0
-    )
-    assembly = assemble(settings, **source)
-    model = Slow(assembly.model, seconds)
-    harness = replace(assembly.harness, model=model)
-    return replace(assembly, engine=replace(assembly.engine, model=model), harness=harness), settings
 
 
 def sources(reply: Any) -> set[str]:
@@ -64,7 +51,7 @@ def test_running_questions_finish_on_the_index_that_they_began_with(tmp_path: Pa
     index = tmp_path / "index"
     index_paths([docs], index)
     with (
-        served(*opened(tmp_path, 0.7, index=index), index=index) as server,
+        served(*opened(tmp_path, seconds=0.7, index=index), index=index) as server,
         ThreadPoolExecutor(4) as pool,
         server.client() as client,
     ):

@@ -1,6 +1,6 @@
-"""Benchmarks from Python: preview and run them; `results` reports on them.
+"""Benchmarks from Python: preview and run them, report on them, and compare two methods.
 
-Everything that `beliefrag bench` does is a function here. Nothing is printed and nobody is asked; progress goes to a
+Everything that `beliefrag bench` does is a function here. Nothing is printed and nothing is asked; progress goes to a
 callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these names.
 """
 
@@ -11,45 +11,49 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
-from beliefrag.bench.own_documents import OwnDocuments
+from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
-from beliefrag.bench.player import InProcessPlayer, Player
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.results import Report
-from beliefrag.bench.runner import RunControl, Runner, Tally, episodes_for
+from beliefrag.bench.runner import InProcessPlayer, Player, RunControl, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
+from beliefrag.report.run_report import cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.table import Table
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
-from beliefrag.runs.summary import Summary, summarise
+from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Usage
 
 __all__ = [
-    "OnRunProgress",
+    "MethodComparison",
     "PreparedRun",
     "Preview",
+    "Report",
     "Run",
     "RunProgress",
     "carry_out",
     "carry_out_async",
+    "compare",
     "format_duration",
     "format_usage",
     "prepare_run",
     "preview",
+    "report",
     "run",
     "run_to_end",
     "user_dataset",
 ]
 
-_LOCAL = "local:"
+_LEFT_OUT_SHOWN = 5
 _T = TypeVar("_T")
 
 
@@ -63,7 +67,7 @@ class RunProgress:
     episode: EpisodeSummary | None = None
     """The episode that has just ended."""
     earlier: tuple[EpisodeSummary, ...] = ()
-    """In the first one: the episodes that were there before."""
+    """In the first one: the episodes of earlier calls."""
 
 
 OnRunProgress = Callable[[RunProgress], object]
@@ -71,7 +75,7 @@ OnRunProgress = Callable[[RunProgress], object]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run on disk, and what came of the latest call."""
+    """A run on disk, and what the latest call did."""
 
     folder: Path
     record: RunRecord
@@ -84,7 +88,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
-        """Reads the record of a run that was made before.
+        """Read the record of an earlier run.
 
         Raises:
             RunError: The folder holds no run, or it cannot be read.
@@ -92,19 +96,18 @@ class Run:
         return cls(Path(folder), RunRecord.read(Path(folder)))
 
     def episodes(self) -> Iterator[Episode]:
-        """Gives the whole episodes, one after the other, read from the file."""
+        """Yield the whole episodes, one after the other, read from the file."""
         return read_episodes(self.folder)
 
     def summaries(self) -> tuple[EpisodeSummary, ...]:
-        """Gives the numbers of all episodes."""
+        """Return the numbers of all episodes."""
         return tuple(read_summaries(self.folder).values())
 
     def summary(self) -> Summary:
-        """Gives the numbers by dataset and method, with intervals."""
+        """Return the numbers by dataset and method, with intervals."""
         return summarise(self.folder)
 
     def __str__(self) -> str:
-        """Gives the table of results for a terminal."""
         return str(Report.from_summary(self.summary()))
 
     def _repr_html_(self) -> str:
@@ -124,11 +127,11 @@ class PreparedRun:
     at_once: int
 
     async def aclose(self) -> None:
-        """Closes the models of a run that is not carried out."""
+        """Close the models of a run that is not carried out."""
         await self.setup.aclose()
 
     def describe(self) -> Iterator[str]:
-        """Says what the run has and what is ahead with its cost, in sentences."""
+        """Say what the run has and what is ahead with its cost, in sentences."""
         yield from _describe_questions(self)
         plan, record = self.plan, self.record
         if plan.done or plan.to_judge or plan.failed_before:
@@ -167,13 +170,78 @@ class Preview:
         return "\n".join(self.lines)
 
 
-def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
-    """Gives the dataset of one's own questions with answers (CSV, TSV or JSON Lines) on one's own documents.
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The numbers of a run as tables."""
 
-    Raises:
-        DataError: The questions cannot be used.
-        CorpusError: The documents cannot be used.
-    """
+    summary: Summary
+    results: Table
+    """One row for each dataset and method."""
+    tables: tuple[Table, ...]
+    """All tables of the written report."""
+    notes: tuple[str, ...]
+    costs: Mapping[str, str]
+    """What the methods and the judge cost, in words."""
+    files: tuple[Path, ...] = ()
+    """What was written."""
+
+    @classmethod
+    def from_summary(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
+        """Return the report on these numbers."""
+        tables, notes, costs = report_tables(summary), mean_notes(summary), cost_lines(summary)
+        return cls(summary, results_table(summary), tuple(tables), tuple(notes), dict(costs), tuple(files))
+
+    def to_pandas(self) -> Any:
+        """Return the results as a pandas DataFrame."""
+        return self.results.to_pandas()
+
+    def __str__(self) -> str:
+        return self.results.to_text() + "\n".join(self._remarks())
+
+    def _repr_html_(self) -> str:
+        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self._remarks())
+
+    def _remarks(self) -> list[str]:
+        return [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodComparison:
+    """How two methods of a run compare on the same questions: the first minus the second."""
+
+    first: str
+    second: str
+    datasets: tuple[DatasetComparison, ...]
+    incomplete: str = ""
+    """Which episodes are missing or failed, in words; empty if none."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before the numbers: missing and failed episodes, questions that are left out."""
+        left_out = (_describe_left_out(each) for each in self.datasets if each.paired.left_out)
+        return (*((self.incomplete,) if self.incomplete else ()), *left_out)
+
+    @property
+    def table(self) -> Table:
+        """One row for each dataset and measure."""
+        one, other = METHODS.title(self.first), METHODS.title(self.second)
+        headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
+        rows = [row for each in self.datasets for row in _comparison_rows(each)]
+        return Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def __str__(self) -> str:
+        return self.table.to_text() + "\n".join(self.warnings)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
+
+
+def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
+    """Return the dataset of your own questions with answers (CSV, TSV or JSON Lines) on your own documents."""
     paths = [docs] if isinstance(docs, str | Path) else docs
     return OwnDocuments(Path(questions), tuple(Path(each) for each in paths)).load()
 
@@ -181,17 +249,7 @@ def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path])
 def preview(
     spec: RunSpec, *, out: str | Path, settings: Settings | None = None, concurrency: int | None = None
 ) -> Preview:
-    """Gives what a run would do and about what it would cost. No model is asked, and nothing is written.
-
-    Args:
-        spec: What to run.
-        out: The run's folder, new or with a run that goes on.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: Most calls at a time.
-
-    Raises:
-        BeliefRAGError: Something cannot be used; the message says what.
-    """
+    """Return what `run` would do and about what it would cost. No model is asked, and nothing is written."""
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     try:
         return Preview(prepared.plan, prepared.record, tuple(prepared.describe()))
@@ -209,7 +267,7 @@ def run(
     progress: OnRunProgress | None = None,
     control: RunControl | None = None,
 ) -> Run:
-    """Runs methods on datasets, or goes on with a run where it was. Episodes that lack a verdict are judged.
+    """Run methods on datasets, or continue a run. Episodes that lack a verdict are judged.
 
     Args:
         spec: What to run.
@@ -218,11 +276,11 @@ def run(
         concurrency: Most calls at a time.
         on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
         progress: Called at the beginning and after every episode.
-        control: Its `stop` and `cancel` end the run early; the same call goes on with it.
+        control: Its `stop` and `cancel` end the run early; the same call continues it.
 
     Raises:
         RunChanged: The run in that folder began with something else.
-        BeliefRAGError: Something cannot be used; the message says what.
+        BeliefRAGError: Something cannot be used, nothing can be written, or everything fails.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     return carry_out(prepared, on=on, progress=progress, control=control)
@@ -231,22 +289,16 @@ def run(
 def prepare_run(
     spec: RunSpec, *, out: str | Path, settings: Settings | None = None, concurrency: int | None = None
 ) -> PreparedRun:
-    """Opens what a run needs, compares it with what there is of the run, and plans the rest. Nothing is written.
-
-    Raises:
-        BeliefRAGError: Something cannot be used; the message says what.
-    """
+    """Open what a run needs, compare it with what there is of the run, and plan the rest. Nothing is written."""
     settings = settings or use_server_model(load_settings({}).settings)
     folder = Path(out)
     before = _read_earlier(folder)
     setup = set_up(settings, spec, before)
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
-    at_once = concurrency or (1 if settings.model.startswith(_LOCAL) else settings.concurrency)
+    at_once = concurrency or (1 if settings.model.startswith("local:") else settings.concurrency)
     plan = make_plan(setup, read_summaries(folder), at_once=at_once)
-    # Checked before anything is told, asked or written.
-    record = _resume(before, setup.record, plan)
-    return PreparedRun(setup, settings, spec, folder, record, plan, at_once)
+    return PreparedRun(setup, settings, spec, folder, _resume(before, setup.record, plan), plan, at_once)
 
 
 def carry_out(
@@ -256,17 +308,7 @@ def carry_out(
     progress: OnRunProgress | None = None,
     control: RunControl | None = None,
 ) -> Run:
-    """Plays what is left of a prepared run. Its models are closed afterwards.
-
-    Args:
-        prepared: The run.
-        on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
-        progress: Called at the beginning and after every episode.
-        control: Ends the run early.
-
-    Raises:
-        RunError: Nothing can be written, or everything fails.
-    """
+    """Play what is left of a prepared run, as `run` does. Its models are closed afterwards."""
     return run_to_end(carry_out_async(prepared, on=on, progress=progress, control=control))
 
 
@@ -277,13 +319,13 @@ async def carry_out_async(
     progress: OnRunProgress | None = None,
     control: RunControl | None = None,
 ) -> Run:
-    """Does the same as `carry_out`, for callers that have an event loop of their own."""
+    """Do the same as `carry_out`, for callers that have an event loop of their own."""
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
     report_progress: OnRunProgress = progress or (lambda _: None)
     try:
         with EpisodeLog(out, synced=not spec.replay) as log:
             plan = make_plan(setup, log.summaries, at_once=prepared.at_once)
-            # While somebody was asked, another process may have begun this run or let it grow.
+            # Since the run was prepared, another process may have begun it or let it grow.
             before = _read_earlier(out)
             record = _resume(before, setup.record, plan)
             if record != before:
@@ -306,10 +348,51 @@ async def carry_out_async(
                     control=control,
                 )
                 tally = await runner.run(plan)
-                missing = player.missing_keys
-        return Run(out, record, tally, plan, missing)
+                return Run(out, record, tally, plan, player.missing_keys)
     finally:
         await setup.aclose()
+
+
+def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
+    """Return the numbers of a run, with intervals; with `out` also write them as Markdown, CSV, LaTeX and HTML."""
+    summary = summarise(Path(folder))
+    return Report.from_summary(summary, () if out is None else write_report(summary, Path(out)))
+
+
+def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
+    """Compare two methods of a run on the same questions, in F1 and in tokens.
+
+    With `allow_unequal` they are compared on the questions that both finished, where they did not finish the same ones.
+
+    Raises:
+        RunError: The run does not have a method, or there is no question that both finished.
+        UnequalQuestions: They did not finish the same questions, and that was not allowed.
+    """
+    record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
+    found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))
+    return MethodComparison(first, second, found, describe_incomplete(record, episodes, first, second))
+
+
+def format_usage(usage: Usage) -> str:
+    """Return calls and tokens in words."""
+    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time in words, to the digit that an estimate deserves."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine to its end, also where a notebook already runs an event loop in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 @contextlib.asynccontextmanager
@@ -334,30 +417,8 @@ async def _open_player(
         yield player
 
 
-def format_usage(usage: Usage) -> str:
-    """Calls and tokens in words."""
-    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
-
-
-def format_duration(seconds: float) -> str:
-    """Gives a time in words, to the digit that an estimate deserves."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Runs a coroutine to its end, also where a notebook already runs an event loop in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
-
-
 def _read_earlier(out: Path) -> RunRecord | None:
-    """Gives the record of the run in a folder; None where a new run may begin there."""
+    """Return the record of the run in a folder; None where a new run may begin there."""
     if (out / RUN_FILE).exists():
         return RunRecord.read(out)
     if out.exists() and not out.is_dir():
@@ -366,7 +427,7 @@ def _read_earlier(out: Path) -> RunRecord | None:
     ours = {EPISODES_FILE, LOCK_FILE, f"{RUN_FILE}.new"}
     if out.is_dir() and {path.name for path in out.iterdir()} - ours:
         raise RunError(f"{out} is not empty and holds no run.", remedy="Name a new folder with --out.")
-    # The record is on disk before the first episode is: without it nobody knows what these were made with.
+    # The record is on disk before the first episode is.
     if (out / EPISODES_FILE).exists() and (out / EPISODES_FILE).stat().st_size:
         raise RunError(
             f"{out} has episodes in {EPISODES_FILE}, and no {RUN_FILE} that says what they were made with.",
@@ -398,15 +459,38 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
     if largest is not None and not any(needs_calibration(n) or n in STATE_COLLECTORS for n in spec.method_names):
         keeping = ", ".join(METHODS.title(name) for name in METHODS if needs_calibration(name))
         yield f"warning: a largest error of {largest:g} has no effect here: of all methods only {keeping} keeps to it"
-    if plan.left and (changed := _other_versions(prepared.record.versions, setup.record.versions)):
-        yield f"warning: this run goes on with other versions than it began with, and numbers may differ: {changed}"
+    then, today = prepared.record.versions, setup.record.versions
+    changed = [name for name in {**then, **today} if then.get(name) != today.get(name)] if plan.left else []
+    if changed:
+        words = ", ".join(f"{name} {then.get(name, 'none')}, now {today.get(name, 'none')}" for name in changed)
+        yield f"warning: this run continues with other versions than it began with, and numbers may differ: {words}"
     if spec.injection:
         yield f"injected into what searches find: {spec.injection}"
     if spec.injection.counterfactual:
         spared = sum(dataset.questions_without_falsehood for dataset in setup.datasets.values())
-        yield f"of {questions:,} questions {spared:,} have no false answer to be told, and are left as they are"
+        yield f"of {questions:,} questions {spared:,} have no false answer, and are left as they are"
 
 
-def _other_versions(then: Mapping[str, str], today: Mapping[str, str]) -> str:
-    names = [name for name in {**then, **today} if then.get(name) != today.get(name)]
-    return ", ".join(f"{name} {then.get(name, 'none')}, now {today.get(name, 'none')}" for name in names)
+def _comparison_rows(found: DatasetComparison) -> Iterator[tuple[str, ...]]:
+    n = str(found.paired.questions)
+    for name in (found.quality, "tokens"):
+        measured = found.paired.measures[name]
+        gap, digits = measured.difference, ",.0f" if name == "tokens" else ".3f"
+        between = "-" if gap.low is None or gap.high is None else f"{gap.low:+{digits}} to {gap.high:+{digits}}"
+        reading = "the interval holds zero"
+        if measured.is_clear:
+            reading = "clear"
+        elif gap.has_few_questions:
+            reading = "too few questions to say"
+        values = (f"{measured.first:{digits}}", f"{measured.second:{digits}}", f"{gap.value:+{digits}}")
+        yield found.dataset, n, MEASURES[name], *values, between, reading
+    if found.paired.better_and_cheaper is not None:
+        share = f"{found.paired.better_and_cheaper:.1%}"
+        yield found.dataset, n, "better and cheaper", "", "", share, "", "share of resamples"
+
+
+def _describe_left_out(found: DatasetComparison) -> str:
+    ids = found.paired.left_out
+    more = f" and {len(ids) - _LEFT_OUT_SHOWN:,} more" if len(ids) > _LEFT_OUT_SHOWN else ""
+    named = ", ".join(f"{each:.60}" for each in ids[:_LEFT_OUT_SHOWN])
+    return f"warning: {found.dataset}: {len(ids):,} questions are left out ({named}{more}); only one side has them"

@@ -1,4 +1,4 @@
-"""The judge: a model that says whether an answer is right. Evaluation only, never in a method's cost."""
+"""The judge: a model that decides whether an answer is right. Evaluation only, never in a method's cost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from beliefrag.record import Episode, Failure, Step, Verdict
 from beliefrag.types import Usage
 from beliefrag.verifiers import build_verifier
 
-__all__ = ["Judge", "read_verdict"]
-
 _SPELLINGS = 20
 """Accepted answers shown at most: some questions of TriviaQA have hundreds of spellings."""
 _VERDICTS = {"yes": True, "correct": True, "no": False, "incorrect": False}
@@ -40,15 +38,15 @@ class Judge:
 
     @staticmethod
     def is_due(episode: Episode, labelled: LabelledQuestion) -> bool:
-        """Says whether an episode can be judged and has not been. An answer that is a set of rows has no verdict."""
+        """Return whether an episode can be judged and has not been. An answer that is a set of rows has no verdict."""
         judged = episode.verdict is not None and episode.verdict.correct is not None
         return episode.finished and not labelled.gold.is_set and not judged
 
     async def judge_episode(self, episode: Episode, labelled: LabelledQuestion) -> Episode:
-        """Gives the episode with its verdict and what that cost, or with a verdict for every answer on trial.
+        """Return the episode with its verdict and what that cost, or with a verdict for every answer on trial.
 
-        An abstention is not right, and nobody needs to be asked. If the judge fails, the episode stands with the
-        cause in place of a verdict, and is judged again when the run goes on.
+        An abstention is wrong without asking. If the judge fails, the episode keeps the cause in place of a verdict,
+        and is judged again when the run continues.
         """
         meter = Meter(self._model)
         correct: bool | None = None
@@ -57,8 +55,11 @@ class Judge:
         try:
             right = episode.answer is not None and await self._ask(meter, episode.answer, labelled)
             if episode.key.method in STATE_COLLECTORS:
-                known = {} if episode.answer is None else {episode.answer: float(right)}
-                steps = await self._judge_trials(meter, steps, labelled, known)
+                verdicts = {} if episode.answer is None else {episode.answer: right}
+                for answer in dict.fromkeys(step.attempt.answer for step in steps if step.attempt):
+                    if answer not in verdicts:
+                        verdicts[answer] = await self._ask(meter, answer, labelled)
+                steps = tuple(_with_verdict(step, verdicts) for step in steps)
             correct = right
         except BeliefRAGError as failure:
             error = Failure(cause=type(failure).__name__, message=failure.message)
@@ -73,16 +74,6 @@ class Judge:
             }
         )
 
-    async def _judge_trials(
-        self, meter: Meter, steps: tuple[Step, ...], labelled: LabelledQuestion, known: Mapping[str, float]
-    ) -> tuple[Step, ...]:
-        """Gives the steps with a verdict for each answer on trial; one that is known is not asked for again."""
-        verdicts = dict(known)
-        for answer in dict.fromkeys(step.attempt.answer for step in steps if step.attempt):
-            if answer not in verdicts:
-                verdicts[answer] = float(await self._ask(meter, answer, labelled))
-        return tuple(_with_verdict(step, verdicts) for step in steps)
-
     async def _ask(self, meter: Meter, answer: str, labelled: LabelledQuestion) -> bool:
         recorder = CallRecorder(lambda _: None, lambda *_: None)
         calls = ModelCalls(meter, self._prompts, build_verifier("structured"), recorder)
@@ -94,18 +85,18 @@ class Judge:
         return await calls.ask("judge", "judge", fields, read_verdict)
 
 
-def _with_verdict(step: Step, verdicts: Mapping[str, float]) -> Step:
+def _with_verdict(step: Step, verdicts: Mapping[str, bool]) -> Step:
     if step.attempt is None:
         return step
-    scores = {**step.attempt.scores, "judge": verdicts[step.attempt.answer]}
+    scores = {**step.attempt.scores, "judge": float(verdicts[step.attempt.answer])}
     return step.model_copy(update={"attempt": replace(step.attempt, scores=scores)})
 
 
 def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:
-    """Says whether the judge said yes.
+    """Return whether the judge replied yes.
 
     Raises:
-        ReplyError: It said neither yes nor no.
+        ReplyError: The reply is neither yes nor no.
     """
     words = re.findall(r"[a-z]+", read_answer(reply.text).lower())
     if not words or words[0] not in _VERDICTS:

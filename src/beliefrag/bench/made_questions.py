@@ -1,4 +1,4 @@
-"""Questions with known answers, made from somebody's own documents by the model that is to be calibrated.
+"""Questions with known answers, made from the user's documents by the model that is to be calibrated.
 
 A passage gives a question that it answers. Two passages of which one names what the other is about give a question that
 needs both. A question whose passage is taken out of the documents can no longer be answered from them. What the model
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -32,20 +33,6 @@ from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question, Usage
 from beliefrag.verifiers import build_verifier
 
-__all__ = [
-    "CALLS_PER_QUESTION",
-    "TOKENS_PER_CALL",
-    "MadeQuestion",
-    "MadeQuestions",
-    "QuestionKind",
-    "QuestionSeed",
-    "draw_seeds",
-    "find_fault",
-    "make_dataset",
-    "make_questions",
-    "read_made_question",
-]
-
 QuestionKind = Literal["single", "two_hop", "unanswerable"]
 
 CALLS_PER_QUESTION = 5
@@ -58,8 +45,8 @@ _SPARE = 4
 """How many seeds are drawn for each question that is wanted."""
 _FEWEST_WORDS = 25
 _LONGEST_NAME = 6
-_MOST_HOMES = 3
-"""A name of more passages than these says too little about any of them."""
+_MOST_PASSAGES = 3
+"""A name in more passages is not specific to any of them."""
 _LONGEST_ANSWER = 8
 _SHORTEST_QUESTION = 5
 _SPEAKS_OF_TEXT = re.compile(
@@ -101,17 +88,9 @@ class MadeQuestion:
         return "made_" + hashlib.sha256(" ".join(self.question.split()).encode()).hexdigest()[:14]
 
     def record(self) -> str:
-        """Gives it as a line of a file of questions."""
-        return json.dumps(
-            {
-                "id": self.id,
-                "question": self.question,
-                "answers": [self.answer],
-                "kind": self.kind,
-                "supporting": self.supporting,
-            },
-            ensure_ascii=False,
-        )
+        """Return it as a line of a file of questions."""
+        fields = {"id": self.id, "question": self.question, "answers": [self.answer], "kind": self.kind}
+        return json.dumps(fields | {"supporting": self.supporting}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +104,7 @@ class MadeQuestions:
 
 
 def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[QuestionSeed]:
-    """Draws what questions are made from: more than are wanted, because some will be rejected.
-
-    Args:
-        passages: All passages of the documents.
-        n: How many questions are wanted in all.
-        seed: Another seed draws other passages.
+    """Draw what `n` questions are made from: several for each, because some will be rejected.
 
     Raises:
         DataError: There is too little text to ask about.
@@ -149,23 +123,20 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
     seeds = [QuestionSeed("unanswerable", (each,)) for each in removed[: wanted["unanswerable"]]]
     seeds += [QuestionSeed("single", (each,)) for each in kept[: wanted["single"]]]
     # Two hops begin at the other end, so that few passages are asked about twice.
-    for number, pair in enumerate(_find_pairs(kept[::-1])):
-        if number >= wanted["two_hop"]:
-            break
-        seeds.append(pair)
+    seeds += itertools.islice(_find_pairs(kept[::-1]), wanted["two_hop"])
     return seeds
 
 
 def _share_out(n: int) -> dict[QuestionKind, int]:
-    """Divides a number of questions among the kinds."""
+    """Divide a number of questions among the kinds."""
     counts: dict[QuestionKind, int] = {kind: round(n * share) for kind, share in _SHARES.items()}
     counts["unanswerable"] = n - counts["single"] - counts["two_hop"]
     return counts
 
 
 def _find_pairs(passages: Sequence[Passage]) -> Iterator[QuestionSeed]:
-    """Gives pairs of passages of which the first names what the second is about, each first passage once."""
-    homes = _find_homes(passages)
+    """Yield pairs of passages of which the first names what the second is about, each first passage once."""
+    named = _find_named(passages)
     for passage in passages:
         words = lower_words(passage.text)
         own = " ".join(lower_words(passage.title))
@@ -174,15 +145,14 @@ def _find_pairs(passages: Sequence[Passage]) -> Iterator[QuestionSeed]:
             for size in range(_LONGEST_NAME, 0, -1)
             for start in range(len(words) - size + 1)
         )
-        for name in runs:
-            home = homes.get(name)
-            if home is not None and name not in own and home[1].id != passage.id:
-                yield QuestionSeed("two_hop", (passage, home[1]), home[0])
-                break
+        found = (named[name] for name in runs if name in named and name not in own)
+        bridge, other = next((each for each in found if each[1].id != passage.id), ("", None))
+        if other is not None:
+            yield QuestionSeed("two_hop", (passage, other), bridge)
 
 
-def _find_homes(passages: Sequence[Passage]) -> dict[str, tuple[str, Passage]]:
-    """Gives the names that few passages have, each with its spelling and its first passage."""
+def _find_named(passages: Sequence[Passage]) -> dict[str, tuple[str, Passage]]:
+    """Return the names that few passages have, each with its spelling and its first passage."""
     # Arrays are imported by those who need them only.
     from beliefrag.retrieval.linked.names import names_of  # noqa: PLC0415
 
@@ -192,38 +162,38 @@ def _find_homes(passages: Sequence[Passage]) -> dict[str, tuple[str, Passage]]:
         for spelling in dict.fromkeys(name for name, _ in names_of(passage.title, passage.text)):
             words = lower_words(spelling)
             name = " ".join(words)
-            # A single common word is no name; one with a capital, a digit or an underscore may be.
+            # A single common word is not a name; one with a capital, a digit or an underscore may be.
             telling = len(words) > 1 or any(c.isupper() or c.isdigit() or c == "_" for c in spelling)
             if telling and len(name) > 3 and len(words) <= _LONGEST_NAME:
                 counts[name] += 1
                 found.setdefault(name, (spelling, passage))
-    return {name: home for name, home in found.items() if counts[name] <= _MOST_HOMES}
+    return {name: passage for name, passage in found.items() if counts[name] <= _MOST_PASSAGES}
 
 
 def find_fault(question: str, answer: str, seed: QuestionSeed) -> str | None:
-    """Says what is wrong with a question, without asking a model; None where nothing is."""
+    """Return what is wrong with a question, without asking a model; None if nothing is."""
     words, asked = lower_words(answer), f" {' '.join(lower_words(question))} "
     phrase = f" {' '.join(words)} "
     texts = [f" {' '.join(lower_words(passage.text))} " for passage in seed.passages]
     bridge = f" {' '.join(lower_words(seed.bridge))} "
     faults = (
         (not 0 < len(words) <= _LONGEST_ANSWER, f"The answer must have 1 to {_LONGEST_ANSWER} words."),
-        (len(asked.split()) < _SHORTEST_QUESTION, "That is no whole question."),
+        (len(asked.split()) < _SHORTEST_QUESTION, "That is not a whole question."),
         (not question.rstrip().endswith(("?", "\uff1f")), "The question must end with a question mark."),
-        (phrase not in texts[-1], "The answer does not stand in the passage word for word."),
+        (phrase not in texts[-1], "The answer is not in the passage word for word."),
         (phrase in asked, "The question holds the answer."),
         (bool(_SPEAKS_OF_TEXT.search(question)), "The question speaks of the passage, which its reader does not see."),
         (bool(seed.bridge) and bridge in asked, "The question names what it should describe."),
-        (len(texts) > 1 and phrase in texts[0], "The answer stands in the first passage already."),
+        (len(texts) > 1 and phrase in texts[0], "The answer is in the first passage already."),
     )
-    return next((told for is_wrong, told in faults if is_wrong), None)
+    return next((reason for is_wrong, reason in faults if is_wrong), None)
 
 
 def read_made_question(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
-    """Reads the question and the answer that a model wrote.
+    """Read the question and the answer that a model wrote.
 
     Raises:
-        ReplyError: The reply has not both.
+        ReplyError: One of them is missing.
     """
     record = read_json_object(reply.text, repairs)
     pair = [record.get(name) for name in ("question", "answer")]
@@ -242,18 +212,9 @@ async def make_questions(
     at_once: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> MadeQuestions:
-    """Lets the model write questions until there are enough of each kind, or no seed is left.
+    """Let the model write questions until there are `n`, with enough of each kind, or no seed is left.
 
-    Args:
-        model: Writes the questions and answers them.
-        prompts: The templates.
-        seeds: What questions are made from.
-        n: How many questions are wanted in all.
-        at_once: How many questions are made at a time.
-        progress: Called with how many questions there are and how many are wanted.
-
-    Raises:
-        BeliefRAGError: The model cannot be asked.
+    `at_once` questions are made at a time; `progress` is called with how many there are and how many are wanted.
     """
     meter = Meter(model)
     rejected: Counter[str] = Counter()
@@ -305,7 +266,7 @@ async def _make_question(
 
 
 def make_dataset(name: str, made: Sequence[MadeQuestion], passages: Sequence[Passage]) -> Dataset:
-    """Makes a dataset of the questions on the passages, without those of the questions that must have no answer.
+    """Make a dataset of the questions on the passages, without those of the questions that must have no answer.
 
     Raises:
         DataError: There is no question.
@@ -319,16 +280,10 @@ def make_dataset(name: str, made: Sequence[MadeQuestion], passages: Sequence[Pas
     # The same words elsewhere would answer the question all the same.
     texts = {normalise(passage.text) for passage in passages if passage.id in removed}
     kept = tuple(each for each in passages if each.id not in removed and normalise(each.text) not in texts)
-    questions = tuple(
-        LabelledQuestion(
-            Question(each.question, each.id),
-            Gold(
-                (each.answer,),
-                None if each.kind == "unanswerable" else each.supporting,
-                labels={"kind": each.kind},
-            ),
-        )
-        for each in made
-    )
+    questions = []
+    for each in made:
+        supporting = None if each.kind == "unanswerable" else each.supporting
+        gold = Gold((each.answer,), supporting, labels={"kind": each.kind})
+        questions.append(LabelledQuestion(Question(each.question, each.id), gold))
     card = Card(name=name, title="Questions made from documents", questions=len(questions), passages=len(kept))
-    return Dataset(name, questions, kept, card)
+    return Dataset(name, tuple(questions), kept, card)

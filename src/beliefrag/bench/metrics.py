@@ -16,23 +16,6 @@ from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.record import Episode, EpisodeKey, Step
 from beliefrag.runs.record import now
 
-__all__ = [
-    "Scores",
-    "accepted_answers",
-    "answer_row_recall",
-    "answer_scores",
-    "covers",
-    "evidence_recall",
-    "exact_match",
-    "normalise",
-    "recall_per_row_read",
-    "rows_read",
-    "score_answer",
-    "score_episode",
-    "token_f1",
-    "tokens",
-]
-
 _CLOSED = frozenset({"yes", "no", "noanswer"})
 _COMBINATIONS = 64
 
@@ -51,13 +34,7 @@ class Scores:
 
 
 def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> Scores:
-    """Return the scores of an episode that has ended.
-
-    Args:
-        answer: Its answer; None if it abstained.
-        gold: What would have been right.
-        retained: Ids of the passages retained at the end.
-    """
+    """Return the scores of an answer, or of an abstention (None), and of the passages retained at the end."""
     recall = evidence_recall(retained, gold.supporting)
     if gold.is_set:
         rows = 0.0 if answer is None else answer_row_recall(answer, gold.answers)
@@ -68,13 +45,13 @@ def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> S
 
 
 def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
-    """Gives exact match, F1 and cover of an answer, where the question asks for one fact."""
+    """Return exact match, F1 and cover of an answer, where the question asks for one fact."""
     golds = accepted_answers(gold)
     return float(exact_match(answer, golds)), token_f1(answer, golds), float(covers(answer, gold))
 
 
 def accepted_answers(gold: Gold) -> tuple[str, ...]:
-    """Gives the answers that exact match and F1 compare with.
+    """Return the answers that exact match and F1 compare with.
 
     Where an answer has several parts, naming one part is not an exact match: the parts are put together, one spelling
     each, in their order. (Only a few RGB questions have more than one part; at most 64 combinations are made.)
@@ -85,26 +62,22 @@ def accepted_answers(gold: Gold) -> tuple[str, ...]:
 
 
 def exact_match(prediction: str, golds: Sequence[str]) -> bool:
-    """Says whether the prediction equals a gold answer after normalisation."""
+    """Return whether the prediction equals a gold answer after normalisation."""
     own = normalise(prediction)
     return any(own == normalise(gold) for gold in _some(golds))
 
 
 def token_f1(prediction: str, golds: Sequence[str], *, closed_rule: bool = True) -> float:
-    """Gives the best F1 over gold answers between the words of both, counting repeated words.
+    """Return the best F1 over gold answers between the words of both, counting repeated words.
 
-    Args:
-        prediction: What the system said.
-        golds: Accepted answers.
-        closed_rule: HotpotQA's rule: where one side is exactly "yes", "no" or "noanswer", only equality counts, so
-            "no" has nothing in common with "No Doubt". It is on for every dataset, so that one column means one
-            thing; it changes nothing where neither side is such a word. Off, this is SQuAD's F1 to the letter.
+    With the `closed_rule` of HotpotQA only equality counts where one side is exactly "yes", "no" or "noanswer": "no"
+    has nothing in common with "No Doubt". It is on for every dataset. Off, this is SQuAD's F1 to the letter.
     """
     return max(_f1(prediction, gold, closed_rule) for gold in _some(golds))
 
 
 def covers(prediction: str, gold: Gold) -> bool:
-    """Says whether the prediction contains a gold answer as a run of whole words, both normalised.
+    """Return whether the prediction contains a gold answer as a run of whole words, both normalised.
 
     Whole words, because plain substrings find "no" in "nothing" and "12" in "2012". Where an answer has several
     parts, every part must be there.
@@ -115,13 +88,13 @@ def covers(prediction: str, gold: Gold) -> bool:
 
 
 def evidence_recall(retained: Collection[str], supporting: Sequence[str] | None) -> float | None:
-    """Gives the share of supporting passages among the retained ones; None where none are annotated."""
+    """Return the share of supporting passages among the retained ones; None where none are annotated."""
     wanted = set(supporting or ())
     return len(wanted & set(retained)) / len(wanted) if wanted else None
 
 
 def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
-    """Gives the share of distinct gold rows that the prediction contains, for answers that are sets.
+    """Return the share of distinct gold rows that the prediction contains, for answers that are sets.
 
     The columns of a row, separated by " | ", may stand anywhere in the prediction.
     """
@@ -131,7 +104,7 @@ def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
 
 
 def recall_per_row_read(mean_recall: float, mean_rows_read: float) -> float:
-    """Gives row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows."""
+    """Return row recall per row read, times 1,000: a method's mean recall divided by its mean number of rows."""
     if mean_rows_read <= 0:
         raise ValueError(f"recall per row read needs rows that were read, not {mean_rows_read:g}")
     return 1000 * mean_recall / mean_rows_read
@@ -178,12 +151,12 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> str:
-    """Gives the text as the SQuAD evaluation compares it."""
+    """Return the text as the SQuAD evaluation compares it."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def tokens(text: str) -> list[str]:
-    """Gives the words of the normalised text, repeated ones as often as they occur."""
+    """Return the words of the normalised text, repeated ones as often as they occur."""
     return normalise(text).split()
 
 

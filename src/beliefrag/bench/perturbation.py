@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from beliefrag.bench.datasets.dataset_entry import passage_id
+from beliefrag.bench.datasets.formats import passage_id
 from beliefrag.bench.metrics import covers, normalise
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion, wrong_ids
 from beliefrag.record import Episode, Injected
@@ -28,86 +28,7 @@ from beliefrag.retrieval.protocol import Retriever
 from beliefrag.runs.record import Injection
 from beliefrag.types import Passage
 
-__all__ = [
-    "FalseAnswers",
-    "Falsehood",
-    "Injection",
-    "Injector",
-    "answer_kind",
-    "false_passage_ids",
-    "passages_to_search",
-    "score_misled",
-]
-
-
-def passages_to_search(dataset: Dataset) -> tuple[Passage, ...]:
-    """Gives the passages to search. False passages that a dataset brings are searched only where they are injected."""
-    false = false_passage_ids(dataset.questions)
-    return tuple(passage for passage in dataset.passages if passage.id not in false)
-
-
-class Injector:
-    """Makes the retriever of each episode of one dataset.
-
-    Args:
-        dataset: The whole dataset: false answers are drawn from all of its questions, noise from all passages.
-        injection: How much is injected.
-    """
-
-    def __init__(self, dataset: Dataset, injection: Injection) -> None:
-        self._injection = injection
-        self._pool = passages_to_search(dataset)
-        self._false = FalseAnswers(dataset.questions, dataset.passages, injection.seed)
-
-    def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
-        """Gives what passages claim in place of the truth; None where nothing false is injected or can be."""
-        return self._false.find_falsehood(labelled) if self._injection.counterfactual else None
-
-    def wrap(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
-        """Gives the retriever for one episode on that question."""
-        falsehood = self.falsehood(labelled)
-        return InjectedRetriever(
-            retriever,
-            noise=self._injection.noise,
-            pool=self._pool,
-            about=labelled.question.text,
-            unfit=lambda passage: _helps(passage, labelled.gold),
-            counterfactual=self._injection.counterfactual,
-            false_version=falsehood.version if falsehood else lambda _: None,
-            false_passages=falsehood.passages if falsehood else (),
-            seed=f"{self._injection.seed}/{labelled.id}",
-        )
-
-    def add_injected(self, episode: Episode, retriever: InjectedRetriever, labelled: LabelledQuestion) -> Episode:
-        """Gives the episode with what was injected into it and, where it ended, whether it was misled."""
-        falsehood = self.falsehood(labelled)
-        metrics = dict(episode.metrics)
-        if metrics and falsehood is not None:
-            metrics |= score_misled(episode.answer, labelled.gold, falsehood.answer)
-            metrics["false_read"] = float(len(retriever.false_ids))
-        injected = Injected(noise=tuple(retriever.noise_ids), counterfactual=tuple(retriever.false_ids))
-        return episode.model_copy(update={"metrics": metrics, "injected": injected})
-
-
-def score_misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
-    """Says whether an answer follows a false claim, and whether it also has the truth; an abstention does neither.
-
-    An answer that names both has the truth: it does not follow.
-    """
-    if answer is None:
-        return {"follows_false": 0.0, "recovers_true": 0.0}
-    right = covers(answer, gold)
-    return {
-        "follows_false": float(not right and covers(answer, Gold((false_answer,)))),
-        "recovers_true": float(right),
-    }
-
-
-def _helps(passage: Passage, gold: Gold) -> bool:
-    if passage.id in (gold.supporting or ()):
-        return True
-    return not gold.is_set and covers(f"{passage.title} {passage.text}", Gold(gold.answers))
-
+__all__ = ["FalseAnswers", "Falsehood", "Injection", "Injector", "answer_kind", "passages_to_search", "score_misled"]
 
 _CLOSED = frozenset({"yes", "no", "true", "false", "noanswer"})
 _MONTH = r"(january|february|march|april|may|june|july|august|september|october|november|december)"
@@ -122,6 +43,76 @@ _LONG_NUMBER = 3
 """Words that a number may have with its unit; longer answers with a digit are names of things."""
 
 
+def false_passage_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
+    """Return the ids of the false passages that a dataset brings itself."""
+    return frozenset(each for question in questions for each in wrong_ids(question.gold))
+
+
+def passages_to_search(dataset: Dataset) -> tuple[Passage, ...]:
+    """Return the passages to search. False passages that a dataset brings are searched only where they are injected."""
+    false = false_passage_ids(dataset.questions)
+    return tuple(passage for passage in dataset.passages if passage.id not in false)
+
+
+class Injector:
+    """The maker of the retrievers of one dataset, one for each episode.
+
+    Args:
+        dataset: The whole dataset: false answers are drawn from all of its questions, noise from all passages.
+        injection: How much is injected.
+    """
+
+    def __init__(self, dataset: Dataset, injection: Injection) -> None:
+        self._injection = injection
+        self._pool = passages_to_search(dataset)
+        self._false = FalseAnswers(dataset.questions, dataset.passages, injection.seed)
+
+    def falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
+        """Return what passages claim in place of the truth; None where nothing false is injected or can be."""
+        return self._false.find_falsehood(labelled) if self._injection.counterfactual else None
+
+    def wrap(self, retriever: Retriever, labelled: LabelledQuestion) -> InjectedRetriever:
+        """Return the retriever for one episode on that question."""
+        falsehood = self.falsehood(labelled)
+        return InjectedRetriever(
+            retriever,
+            noise=self._injection.noise,
+            pool=self._pool,
+            about=labelled.question.text,
+            unfit=lambda passage: _helps(passage, labelled.gold),
+            counterfactual=self._injection.counterfactual,
+            false_version=falsehood.version if falsehood else lambda _: None,
+            false_passages=falsehood.passages if falsehood else (),
+            seed=f"{self._injection.seed}/{labelled.id}",
+        )
+
+    def add_injected(self, episode: Episode, retriever: InjectedRetriever, labelled: LabelledQuestion) -> Episode:
+        """Return the episode with what was injected into it and, if it finished, whether it was misled."""
+        falsehood = self.falsehood(labelled)
+        metrics = dict(episode.metrics)
+        if metrics and falsehood is not None:
+            metrics |= score_misled(episode.answer, labelled.gold, falsehood.answer)
+            metrics["false_read"] = float(len(retriever.false_ids))
+        injected = Injected(noise=tuple(retriever.noise_ids), counterfactual=tuple(retriever.false_ids))
+        return episode.model_copy(update={"metrics": metrics, "injected": injected})
+
+
+def score_misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
+    """Return whether an answer follows a false claim, and whether it also has the truth; an abstention does neither.
+
+    An answer that names both has the truth: it does not follow.
+    """
+    right = answer is not None and covers(answer, gold)
+    follows = answer is not None and not right and covers(answer, Gold((false_answer,)))
+    return {"follows_false": float(follows), "recovers_true": float(right)}
+
+
+def _helps(passage: Passage, gold: Gold) -> bool:
+    if passage.id in (gold.supporting or ()):
+        return True
+    return not gold.is_set and covers(f"{passage.title} {passage.text}", Gold(gold.answers))
+
+
 @dataclass(frozen=True, slots=True)
 class Falsehood:
     """What is claimed in place of the truth, and how a passage claims it."""
@@ -134,10 +125,10 @@ class Falsehood:
 
 
 class FalseAnswers:
-    """Gives the falsehood of each question of a dataset.
+    """Finds the falsehood of each question of a dataset.
 
     Args:
-        questions: All questions of the dataset: their answers are what false answers are drawn from.
+        questions: All questions of the dataset: false answers are drawn from their answers.
         passages: Its passages, for the false ones that it brings itself.
         seed: The seed of the draws.
     """
@@ -155,7 +146,7 @@ class FalseAnswers:
         self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
 
     def find_falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
-        """Finds a false claim for the question; None where there is none."""
+        """Return a false claim for the question; None where there is none."""
         gold = labelled.gold
         if gold.is_set:
             return None
@@ -163,9 +154,8 @@ class FalseAnswers:
         if gold.fake_answer and wrong and len(wrong) == len(right):
             # RGB lists the false passages in the order of those that they were made from.
             versions = {own: self._own[other] for own, other in zip(right, wrong, strict=True) if other in self._own}
-            return Falsehood(
-                gold.fake_answer, lambda passage: versions.get(passage.id), tuple(dict.fromkeys(versions.values()))
-            )
+            passages = tuple(dict.fromkeys(versions.values()))
+            return Falsehood(gold.fake_answer, lambda passage: versions.get(passage.id), passages)
         kind = answer_kind(gold.answers[0])
         answer = gold.fake_answer or self._draw_answer(labelled, kind or "")
         if kind is None or answer is None:
@@ -175,21 +165,21 @@ class FalseAnswers:
 
     def _draw_answer(self, labelled: LabelledQuestion, kind: str) -> str | None:
         right = labelled.gold.answers
-        own = [normalise(answer) for answer in right]
-        others = [answer for key, answer in self._answers.get(kind, {}).items() if not _overlap(key, own)]
+        own = [f" {normalise(answer)} " for answer in right]
+        # Where one answer contains the other, neither is a false answer in place of the other.
+        others = [
+            answer
+            for key, answer in self._answers.get(kind, {}).items()
+            if not any(f" {key} " in each or each in f" {key} " for each in own)
+        ]
         # A full name is more often a person's and one word a place's: the like-sized ones come first.
-        close = [other for other in others if _count_words(other) == _count_words(right[0])]
+        close = [other for other in others if _size(other) == _size(right[0])]
         draw = random.Random(f"{self._seed}/false/{labelled.id}")  # noqa: S311
         return draw.choice(close or others) if others else None
 
 
-def false_passage_ids(questions: Iterable[LabelledQuestion]) -> frozenset[str]:
-    """Gives the ids of the false passages that a dataset brings itself."""
-    return frozenset(each for question in questions for each in wrong_ids(question.gold))
-
-
 def answer_kind(answer: str) -> str | None:
-    """Gives what kind of thing an answer looks like; None where nothing of its kind could be put in its place."""
+    """Return what kind of thing an answer looks like; None where nothing of its kind could be put in its place."""
     words = normalise(answer).split()
     if not words or " ".join(words) in _CLOSED:
         return None
@@ -203,21 +193,14 @@ def answer_kind(answer: str) -> str | None:
     return "name" if 2 * capitals >= len(answer.split()) else "words"
 
 
-def _count_words(answer: str) -> int:
-    """Answers of about the same length: one word, two, three, some, a sentence."""
+def _size(answer: str) -> int:
+    """Return the class of an answer's length: one word, two, three, some, a sentence."""
     words = len(answer.split())
     return words if words <= 3 else 4 if words <= 6 else 5
 
 
-def _overlap(other: str, right: Sequence[str]) -> bool:
-    """Says whether one answer contains the other: then neither is a false answer in place of the other."""
-    return any(f" {other} " in f" {each} " or f" {each} " in f" {other} " for each in right)
-
-
 def _spelling_pattern(answers: Sequence[str]) -> re.Pattern[str]:
-    spellings = sorted(
-        {" ".join(answer.split()) for answer in answers if answer_kind(answer)}, key=lambda s: (-len(s), s)
-    )
+    spellings = sorted({" ".join(each.split()) for each in answers if answer_kind(each)}, key=lambda s: (-len(s), s))
     parts = (r"\s+".join(map(re.escape, spelling.split())) for spelling in spellings)
     return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)", re.IGNORECASE)
 

@@ -1,10 +1,11 @@
-"""What a run still has to do, and about what that will take in calls, tokens and time."""
+"""What a run still has to do, what that will take in calls, tokens and time, and how it is dealt out."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from beliefrag.bench.setup import Setup
 from beliefrag.methods import typical_cost
@@ -12,7 +13,7 @@ from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Usage
 
-__all__ = ["JUDGE", "CostEstimate", "Pace", "Plan", "make_plan", "model_pace"]
+JUDGE = TypicalCost(1, 190, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,17 @@ class CostEstimate:
     """An estimate of what is ahead, in calls, tokens and time."""
 
     methods: Usage
-    """Calls and tokens of the methods."""
     judge: Usage
     """Calls and tokens of the judge, which are in no method's cost."""
     seconds: float
     measured: bool
     """Whether it rests on episodes of this run, for every method."""
     unknown: tuple[str, ...] = ()
-    """Methods that are not in it, because nobody has said what they typically cost."""
+    """Methods that are left out because their typical cost is unknown."""
 
     @property
     def calls(self) -> int:
-        """All calls, whoever asks."""
+        """All calls, of methods and judge."""
         return self.methods.calls + self.judge.calls
 
 
@@ -49,48 +49,42 @@ class Plan:
 
     @property
     def left(self) -> int:
-        """The episodes that something is still to be done with."""
+        """The number of episodes to play or to judge."""
         return len(self.to_play) + len(self.to_judge)
 
     @property
     def total(self) -> int:
-        """All episodes that were asked for."""
+        """The number of all episodes."""
         return self.left + self.done
 
 
 def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at_once: int) -> Plan:
-    """Gives what is left to do.
+    """Return what is left to do, given the episodes so far.
 
-    All methods of a question come one after the other, so that a run that was stopped early still has the same
-    questions for all methods, and an embedded model finds passages that it has just read. What failed comes last, and
-    first of it what was tried the longest ago: whatever keeps failing, every attempt to go on gets to something else.
-
-    Args:
-        setup: What is wanted.
-        episodes: What there is.
-        at_once: How many episodes at a time.
+    All methods of a question come one after the other: a run that was stopped early still has the same questions for
+    all methods, and an embedded model finds passages that it has just read. What failed comes last, the oldest failure
+    first, so that an episode that always fails blocks no other.
     """
     untried: list[EpisodeKey] = []
     failed: list[EpisodeSummary] = []
     to_judge: list[EpisodeSummary] = []
     done = verdicts = 0
-    for course in setup.datasets.values():
-        for question_id, labelled in course.questions.items():
+    for dataset in setup.datasets.values():
+        for question_id, labelled in dataset.questions.items():
             judging = setup.judge is not None and not labelled.gold.is_set
-            for method in course.methods:
-                key = EpisodeKey(course.name, method, question_id, setup.record.seed)
+            for method in dataset.methods:
+                key = EpisodeKey(dataset.name, method, question_id, setup.record.seed)
                 episode = episodes.get(key)
                 if episode is None:
                     untried.append(key)
-                    verdicts += judging
                 elif not episode.finished:
                     failed.append(episode)
-                    verdicts += judging
                 elif judging and episode.metrics.get("judge") is None:
                     to_judge.append(episode)
-                    verdicts += 1
                 else:
                     done += 1
+                    continue
+                verdicts += judging
     places = {key: place for place, key in enumerate(episodes)}
     failed.sort(key=lambda episode: places[episode.key])
     to_judge.sort(key=lambda episode: (bool(episode.judge_failure), places[episode.key]))
@@ -106,23 +100,24 @@ def _estimate(
     for episode in episodes:
         if episode.finished:
             seen[episode.key.method].append(episode)
+    means = {method: _mean_cost(own) for method, own in seen.items()}
     ahead = Counter(key.method for key in to_play)
-    methods = TypicalCost(0, 0, 0)
-    unknown: list[str] = []
+    total, unknown = TypicalCost(0, 0, 0), []
     for method, count in ahead.items():
-        cost = (
-            _mean_cost(seen[method]) if method in seen else typical_cost(method, setup.record.setups[method].verifier)
-        )
+        cost = means.get(method) or typical_cost(method, setup.record.setups[method].verifier)
         if cost is None:
             unknown.append(method)
         else:
-            methods += cost.times(count)
+            total += cost.times(count)
     judge = JUDGE.times(verdicts)
-    seconds = model_pace(setup.record.model).seconds(methods) * _slowness(setup.record.model, seen)
+    pace = model_pace(setup.record.model)
+    took = sum(episode.usage.seconds for own in seen.values() for episode in own)
+    expected = sum(pace.seconds(cost.times(len(seen[method]))) for method, cost in means.items())
+    seconds = pace.seconds(total) * (took / expected if took and expected else 1.0)
     if setup.judge is not None:
         seconds += model_pace(setup.judge.identity).seconds(judge)
     return CostEstimate(
-        _round_usage(methods), _round_usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown)
+        _round_usage(total), _round_usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown)
     )
 
 
@@ -132,13 +127,6 @@ def _mean_cost(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
         for name in ("calls", "tokens_in", "tokens_out")
     )
     return TypicalCost(calls, tokens_in, tokens_out)
-
-
-def _slowness(model: str, seen: Mapping[str, Sequence[EpisodeSummary]]) -> float:
-    """Gives the time that the episodes so far took, divided by their estimate; 1 where there are none."""
-    took = sum(episode.usage.seconds for episodes in seen.values() for episode in episodes)
-    expected = sum(model_pace(model).seconds(_mean_cost(episodes).times(len(episodes))) for episodes in seen.values())
-    return took / expected if took and expected else 1.0
 
 
 def _round_usage(figure: TypicalCost) -> Usage:
@@ -154,21 +142,55 @@ class Pace:
     seconds_per_token_out: float = 0.0
 
     def seconds(self, figure: TypicalCost) -> float:
-        """Says how long these calls and tokens take, one call after another."""
+        """Return how long these calls and tokens take, one call after another."""
         tokens = figure.tokens_in * self.seconds_per_token_in + figure.tokens_out * self.seconds_per_token_out
         return figure.calls * self.seconds_per_call + tokens
 
-
-JUDGE = TypicalCost(1, 190, 2)
 
 _EMBEDDED = Pace(seconds_per_token_in=1 / 150, seconds_per_token_out=1 / 8)
 """Over whole episodes on two busy cores; what prompts have in common with the one before is read only once."""
 _ENDPOINT = Pace(seconds_per_call=1.0, seconds_per_token_out=1 / 60)
 """A guess: servers differ by a factor of ten."""
-_SCRIPT = Pace()
 
 
 def model_pace(identity: str) -> Pace:
-    """Says how fast a model is, by what kind it is."""
-    kind = identity.partition(":")[0]
-    return {"local": _EMBEDDED, "scripted": _SCRIPT}.get(kind, _ENDPOINT)
+    """Return how fast a model is, by its kind."""
+    return {"local": _EMBEDDED, "scripted": Pace()}.get(identity.partition(":")[0], _ENDPOINT)
+
+
+class Job(NamedTuple):
+    """One episode to play, or only to judge."""
+
+    key: EpisodeKey
+    only_judge: bool
+
+
+class Jobs:
+    """The jobs of a plan in their order, for one or several lanes, each of which plays episodes in one place.
+
+    Methods ask much the same about one question. A lane that begins a question gets all its episodes that come next, so
+    equal requests meet in one process and are paid for once. A lane without work takes over what waits elsewhere.
+    """
+
+    def __init__(self, plan: Plan, *, lanes: int) -> None:
+        # A judge that fails on what was played before must not keep anything from being played.
+        played = (Job(key, only_judge=False) for key in plan.to_play)
+        self._waiting = deque([*played, *(Job(key, only_judge=True) for key in plan.to_judge)])
+        self._reserved: list[deque[Job]] = [deque() for _ in range(lanes)]
+
+    def __len__(self) -> int:
+        return len(self._waiting) + sum(map(len, self._reserved))
+
+    def take(self, lane: int) -> Job | None:
+        """Return the next job of a lane; None if there is none left."""
+        own = self._reserved[lane]
+        if own:
+            return own.popleft()
+        if not self._waiting:
+            fullest = max(self._reserved, key=len)
+            return fullest.pop() if fullest else None
+        job = self._waiting.popleft()
+        question = job.key.dataset, job.key.question_id
+        while self._waiting and (self._waiting[0].key.dataset, self._waiting[0].key.question_id) == question:
+            own.append(self._waiting.popleft())
+        return job

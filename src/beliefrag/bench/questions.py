@@ -20,8 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question
 
-__all__ = ["Card", "CardFile", "Dataset", "Gold", "LabelledQuestion", "gold_hash", "wrong_ids"]
-
 
 @dataclass(frozen=True, slots=True)
 class Gold:
@@ -30,7 +28,7 @@ class Gold:
     answers: tuple[str, ...]
     """Accepted answers, any of which is right; for a set-valued question, the rows that all belong to the answer."""
     supporting: tuple[str, ...] | None = None
-    """Ids of the passages that the answer rests on; None where nobody annotated them, which is not the same as none."""
+    """Ids of the passages that the answer rests on; None where they are not annotated."""
     answer_groups: tuple[tuple[str, ...], ...] = ()
     """Where an answer has several parts, the accepted spellings of each part. Empty where one answer is enough."""
     fake_answer: str | None = None
@@ -71,7 +69,7 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A benchmark in the common form: questions, the passages to search, and the card that says where it came from."""
+    """A benchmark in the common form: questions, the passages to search, and the card with its origin."""
 
     name: str
     questions: tuple[LabelledQuestion, ...] = field(repr=False)
@@ -79,10 +77,8 @@ class Dataset:
     card: Card
 
     def __post_init__(self) -> None:
-        for what, ids in (
-            ("question", [question.id for question in self.questions]),
-            ("passage", [passage.id for passage in self.passages]),
-        ):
+        for what, values in (("question", self.questions), ("passage", self.passages)):
+            ids = [each.id for each in values]
             if len(set(ids)) < len(ids):
                 twice, times = Counter(ids).most_common(1)[0]
                 raise DataError(
@@ -91,14 +87,14 @@ class Dataset:
                 )
 
     def splits(self) -> dict[str, int]:
-        """Says how many questions each split has."""
+        """Return how many questions each split has."""
         return dict(sorted(Counter(question.split for question in self.questions).items()))
 
     def of_split(self, *splits: str) -> Dataset:
-        """Gives the same benchmark with the questions of these splits only, on the whole corpus.
+        """Return the same benchmark with the questions of these splits only, on the whole corpus.
 
         Raises:
-            DataError: A split has no question, which is more often a typing error than a wish.
+            DataError: A split has no question, which is more often a typing error than intended.
         """
         present = self.splits()
         for split in splits:
@@ -109,13 +105,13 @@ class Dataset:
 
 
 def wrong_ids(gold: Gold) -> Sequence[str]:
-    """Gives the ids of the false passages that a dataset brings for a question."""
+    """Return the ids of the false passages that a dataset brings for a question."""
     found = gold.labels.get("positive_wrong_ids")
     return [str(each) for each in found] if isinstance(found, list | tuple) else ()
 
 
 def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
-    """Gives a hash of questions with what is right and what is false about them, whatever their order in the file."""
+    """Return a hash of questions with what is right and what is false about them, whatever their order in the file."""
     rows = [
         [
             *(q.id, q.question.text, q.gold.answers, q.gold.supporting, q.gold.answer_groups, q.gold.is_set),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.bench.player import EpisodeLost, InProcessPlayer
+from beliefrag.bench.runner import EpisodeLost, InProcessPlayer
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.errors import SettingsError
 from beliefrag.paths import cache_dir

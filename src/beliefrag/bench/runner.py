@@ -5,23 +5,77 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from beliefrag.bench.jobs import Jobs
-from beliefrag.bench.plan import Plan
-from beliefrag.bench.player import EpisodeLost, Player
+from beliefrag.bench.judge import Judge
+from beliefrag.bench.metrics import score_episode
+from beliefrag.bench.plan import Jobs, Plan
+from beliefrag.bench.setup import Setup
+from beliefrag.engine import loop
 from beliefrag.errors import TransportError
-from beliefrag.record import Episode, EpisodeKey, EpisodeSummary, Verdict
+from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
+from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EpisodeLog
-
-__all__ = ["GIVE_UP_AFTER", "CircuitBreaker", "RunControl", "Runner", "Tally", "episodes_for"]
 
 GIVE_UP_AFTER = 24
 """A run is given up after this many failures one after another with no success in between."""
 
 
+class EpisodeLost(RunError):
+    """An episode came to no end, not even to a failure. Nothing of it is on disk, and the next attempt plays it."""
+
+
+class Player(Protocol):
+    """Plays episodes and judges them where a verdict is due."""
+
+    @property
+    def lanes(self) -> int:
+        """How many places play episodes; each has a memory of its own."""
+
+    @property
+    def missing_keys(self) -> int:
+        """How many requests a replay found no reply for."""
+
+    async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
+        """Play an episode, or only judge the recorded one.
+
+        Raises:
+            EpisodeLost: It came to no end.
+        """
+
+
+class InProcessPlayer:
+    """Plays episodes in this process."""
+
+    lanes = 1
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+
+    @property
+    def missing_keys(self) -> int:
+        """How many requests a replay found no reply for."""
+        return len(self._setup.missing_keys)
+
+    async def play(self, key: EpisodeKey, recorded: Episode | None = None, lane: int = 0) -> Episode:
+        """Play an episode, or only judge the recorded one."""
+        dataset = self._setup.datasets[key.dataset]
+        labelled = dataset.questions[key.question_id]
+        episode = recorded
+        if episode is None:
+            harness = dataset.harness_for(key.method, labelled)
+            played = await loop.play(labelled.question, dataset.methods[key.method], harness)
+            episode = score_episode(played, labelled, key)
+            if dataset.injector is not None and isinstance(harness.retriever, InjectedRetriever):
+                episode = dataset.injector.add_injected(episode, harness.retriever, labelled)
+        if self._setup.judge is not None and Judge.is_due(episode, labelled):
+            return await self._setup.judge.judge_episode(episode, labelled)
+        return episode
+
+
 def episodes_for(calls: int) -> int:
-    """Says how many episodes must run at a time to keep the given number of calls under way.
+    """Return how many episodes must run at a time to keep the given number of calls under way.
 
     An episode that searches, waits for the cache or is written down makes no call. A quarter more of them fills its
     place; where calls are made one by one, episodes are too.
@@ -31,22 +85,22 @@ def episodes_for(calls: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a run came to this time."""
+    """What one call of a run did."""
 
     finished: int = 0
     failed: int = 0
     unjudged: int = 0
     """How many of the finished episodes the judge failed on."""
     trouble: str = ""
-    """Why the latest episode failed, or could not be judged."""
+    """The last error of an episode or of the judge."""
     stopped: bool = False
-    """Whether it ended before everything was done, because somebody asked for it."""
+    """Whether it was ended on request before everything was done."""
     cancelled: bool = False
     """Whether the episodes that were under way were dropped."""
 
 
 class RunControl:
-    """Ends a run from another thread or from a signal handler. What is on disk stays, and the run can go on later."""
+    """Ends a run from another thread or from a signal handler. What is on disk stays; the run can continue."""
 
     def __init__(self) -> None:
         self.is_stopping = False
@@ -54,22 +108,22 @@ class RunControl:
         self._cancel: Callable[[], object] = lambda: None
 
     def stop(self) -> None:
-        """Begins no further episode; those under way are finished."""
+        """Begin no further episode; those under way are finished."""
         self.is_stopping = True
 
     def cancel(self) -> None:
-        """Drops the episodes under way, and ends at once."""
+        """Drop the episodes under way, and end at once."""
         self.is_stopping = self.is_cancelled = True
         self._cancel()
 
     def attach(self, task: asyncio.Task[object], events: asyncio.AbstractEventLoop) -> None:
-        """Makes `cancel` end this task."""
+        """Let `cancel` end this task."""
         self._cancel = lambda: events.call_soon_threadsafe(task.cancel)
         if self.is_cancelled:
             self._cancel()
 
     def detach(self) -> None:
-        """Makes `cancel` end nothing any more."""
+        """Let `cancel` end nothing any more."""
         self._cancel = lambda: None
 
 
@@ -90,21 +144,15 @@ class CircuitBreaker:
         return self.length >= GIVE_UP_AFTER
 
     def record_success(self) -> None:
-        """Ends the series of failures."""
+        """End the series of failures."""
         self.length = 0
         self._any_success = True
 
     def record_failure(self, cause: str, *, before: str, replies: int) -> None:
-        """Takes in a failure.
+        """Count a failure with this cause, after that number of replies of the model.
 
-        One with the cause that the same episode failed with before is no news: counted, a few dozen of them would end
-        every attempt to go on. It counts all the same where the server gave no usable reply, and where there is no sign
-        yet that the model is there at all.
-
-        Args:
-            cause: Why it failed now.
-            before: Why it failed when it was last tried; empty if it did not, or was not.
-            replies: How many the model gave before it failed.
+        One with the cause that the same episode failed with `before` is not counted: a few dozen would end each attempt
+        to continue. It counts all the same if the server gave no usable reply and has never succeeded.
         """
         known = cause == before and cause != TransportError.__name__
         if not (known and (self._any_success or replies)):
@@ -116,11 +164,11 @@ class Runner:
 
     Args:
         player: Plays the episodes, in this process or on workers.
-        log: Where episodes go. Nobody but this process writes there, wherever the episodes are played.
-        at_once: How many episodes at a time. How many calls are made at a time is up to the model's own limit.
+        log: Where episodes go. Only this process writes there, wherever the episodes are played.
+        at_once: How many episodes at a time. The model's own limit decides how many calls are made at a time.
         on_episode: Called with each episode that is on disk.
-        patient: Whether to go on after many failures in a row, as a replay with missing replies does.
-        control: Lets somebody end the run early.
+        patient: Whether to continue after many failures in a row, as a replay with missing replies does.
+        control: Ends the run early.
     """
 
     def __init__(
@@ -144,7 +192,7 @@ class Runner:
         self._tally = Tally()
 
     async def run(self, plan: Plan) -> Tally:
-        """Plays and judges what is left.
+        """Play and judge what is left.
 
         Raises:
             RunError: Nothing can be written, or everything fails.
@@ -158,7 +206,7 @@ class Runner:
                 for number in range(min(self._at_once, plan.left)):
                     group.create_task(self._work(jobs, number % self._player.lanes))
         except BaseExceptionGroup as errors:
-            # One is enough to say why the run ended; the others were cancelled or failed for the same reason.
+            # The first explains why the run ended; the others were cancelled or failed for the same reason.
             raise errors.exceptions[0] from None
         except asyncio.CancelledError:
             if not self._control.is_cancelled:
@@ -174,46 +222,45 @@ class Runner:
             try:
                 episode = await self._player.play(job.key, recorded, lane)
             except EpisodeLost as lost:
-                trouble = f"{lost.message} {lost.remedy}".rstrip()
-                self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble)
+                self._count_failure(f"{lost.message} {lost.remedy}")
                 continue
             await self._log.append(episode)
             self._on_episode(episode.summary())
-            self._count_episode(episode)
-            self._count_verdict(job.key, episode.verdict)
+            before = self._log.summaries.get(job.key)
+            self._count_episode(episode, before.cause if before else "")
+            self._count_verdict(episode, before.judge_failure if before else "")
 
-    def _count_episode(self, episode: Episode) -> None:
+    def _count_failure(self, trouble: str) -> None:
+        self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble.rstrip())
+
+    def _count_episode(self, episode: Episode, before: str) -> None:
         error = episode.error
         if error is None:
             self._tally = replace(self._tally, finished=self._tally.finished + 1)
             self._failures.record_success()
             return
-        trouble = f"{error.message} {error.remedy}".rstrip()
-        self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble)
-        before = self._log.summaries.get(episode.key)
-        self._failures.record_failure(error.cause, before=before.cause if before else "", replies=episode.usage.calls)
+        self._count_failure(f"{error.message} {error.remedy}")
+        self._failures.record_failure(error.cause, before=before, replies=episode.usage.calls)
         if self._failures.is_open and not self._patient:
             raise RunError(
-                f"The last {self._failures.length} episodes failed, the latest one so: {error.message}",
+                f"The last {self._failures.length} episodes failed. Last error: {error.message}",
                 remedy=f"{error.remedy} Then give the same command again; what is done is kept.".lstrip(),
             )
 
-    def _count_verdict(self, key: EpisodeKey, verdict: Verdict | None) -> None:
+    def _count_verdict(self, episode: Episode, before: str) -> None:
+        verdict = episode.verdict
         # An abstention is wrong without asking: it says nothing about the judge.
         if verdict is None or not (verdict.usage.calls or verdict.error):
             return
-        if verdict.error is None:
+        error = verdict.error
+        if error is None:
             self._judge_failures.record_success()
             return
-        self._tally = replace(self._tally, unjudged=self._tally.unjudged + 1, trouble=verdict.error.message)
-        before = self._log.summaries.get(key)
-        self._judge_failures.record_failure(
-            verdict.error.cause, before=before.judge_failure if before else "", replies=verdict.usage.calls
-        )
+        self._tally = replace(self._tally, unjudged=self._tally.unjudged + 1, trouble=error.message)
+        self._judge_failures.record_failure(error.cause, before=before, replies=verdict.usage.calls)
         if self._judge_failures.is_open and not self._patient:
             raise RunError(
-                f"The judge failed on the last {self._judge_failures.length} answers, the latest one so: "
-                f"{verdict.error.message}",
-                remedy="Mend it, or leave it for later with --no-judge. Then give the same command again; what is done "
+                f"The judge failed on the last {self._judge_failures.length} answers. Last error: {error.message}",
+                remedy="Fix it, or leave it for later with --no-judge. Then give the same command again; what is done "
                 "is kept.",
             )

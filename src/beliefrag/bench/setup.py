@@ -11,7 +11,6 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.perturbation import Injection, Injector, passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
-from beliefrag.calibration import Artifact
 from beliefrag.engine.assembly import Engine, open_engine, open_model
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
@@ -45,14 +44,12 @@ from beliefrag.runs.run_errors import DataError
 from beliefrag.runs.summary import MEAN
 from beliefrag.settings import Settings
 
-__all__ = ["DatasetSetup", "RunSpec", "Setup", "choose_methods", "collection_spec", "set_up"]
-
 _ALL = "all"
 _FEWEST_FOR_SCALE = 20
 _MOST_FOR_SCALE = 100
 """Questions of a set that the scale of a retriever's scores is measured with."""
 _PRIVATE_SETTINGS = {"base_url", "cache", "prompts"}
-"""An address may hold a password and a folder a name; the model's identity and the prompts' hashes say what counts."""
+"""An address may hold a password and a folder a name; the model's identity and the prompts' hashes are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +66,9 @@ class RunSpec:
     """Questions of each dataset; None takes all."""
     seed: int = 0
     splits: tuple[str, ...] = ()
-    """The splits to take questions from; none given takes all."""
+    """The splits to take questions from; by default all."""
     parts: tuple[Partition, ...] = ()
-    """The parts of the study to take questions from; none given takes all three."""
+    """The parts of the study to take questions from; by default all three."""
     judge: bool = True
     judge_model: str | None = None
     judge_base_url: str | None = None
@@ -80,9 +77,9 @@ class RunSpec:
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""
     replay: bool = False
-    """Answer from the cache alone, and ask no model: weights that are known by name need not be on this machine."""
+    """Answer from the cache alone, and ask no model: known weights need not be on this machine."""
     preview: bool = False
-    """Nothing will be asked: weights that are known by name need not be on this machine."""
+    """Nothing will be asked: known weights need not be on this machine."""
 
     @property
     def method_names(self) -> tuple[str, ...]:
@@ -93,7 +90,7 @@ class RunSpec:
 def collection_spec(
     spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False, searches: bool = True
 ) -> RunSpec:
-    """Gives the same run with the methods that collect states, for `bench.preview`.
+    """Return the same run with the methods that collect states, for `bench.preview`.
 
     Raises:
         SettingsError: The method has no calibration, or nothing to leave uncorrected.
@@ -106,6 +103,34 @@ def collection_spec(
             remedy="Name one of them with --method; --uncorrected is for beliefrag.",
         )
     return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
+
+
+def choose_methods(names: str) -> tuple[str, ...]:
+    """Return the methods of a list with commas, in the order of the tables; `all` in it means every method.
+
+    A method can have options, as `NAME:key=value`; further ones of the same method follow after commas.
+
+    Raises:
+        SettingsError: One of them is unknown, or is named twice.
+    """
+    given: dict[str, str] = {}
+    latest = ""
+    for piece in filter(None, (each.strip() for each in names.split(","))):
+        if latest and "=" in piece and ":" not in piece.partition("=")[0]:
+            given[latest] += f",{piece}"
+            continue
+        latest = piece.partition(":")[0].strip()
+        if latest != _ALL and latest not in METHODS:
+            raise SettingsError(f"No method is called {latest!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
+        if given.get(latest, piece) != piece:
+            raise SettingsError(
+                f"The method {latest!r} is named twice, with different options.",
+                remedy="Name it once; compare the two in two runs.",
+            )
+        given[latest] = piece
+    if not given:
+        raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
+    return tuple(given.get(name, name) for name in METHODS if name in given or _ALL in given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +154,7 @@ class DatasetSetup:
 
     @property
     def questions_without_falsehood(self) -> int:
-        """How many questions nothing false can be said about, where false passages are injected."""
+        """How many questions have no false answer, where false passages are injected."""
         if self.injector is None:
             return 0
         return sum(self.injector.falsehood(labelled) is None for labelled in self.questions.values())
@@ -150,40 +175,12 @@ class Setup:
         return frozenset().union(*(model.missing_keys for model in self.models if isinstance(model, CachedModel)))
 
     async def aclose(self) -> None:
-        """Closes the models, and the connections of retrievers on engines elsewhere."""
+        """Close the models, and the connections of retrievers on engines elsewhere."""
         for model in self.models:
             await model.aclose()
         for dataset in self.datasets.values():
             for harness in dataset.harnesses.values():
                 close_retriever(harness.retriever)
-
-
-def choose_methods(names: str) -> tuple[str, ...]:
-    """Gives the methods of a list with commas, in the order of the tables; `all` in it stands for every method.
-
-    A method can have options, as `NAME:key=value`; further ones of the same method follow after commas.
-
-    Raises:
-        SettingsError: One of them is not known, or is named twice.
-    """
-    given: dict[str, str] = {}
-    latest = ""
-    for piece in filter(None, (each.strip() for each in names.split(","))):
-        if latest and "=" in piece and ":" not in piece.partition("=")[0]:
-            given[latest] += f",{piece}"
-            continue
-        latest = piece.partition(":")[0].strip()
-        if latest != _ALL and latest not in METHODS:
-            raise SettingsError(f"No method is called {latest!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
-        if given.get(latest, piece) != piece:
-            raise SettingsError(
-                f"The method {latest!r} is named twice, with different options.",
-                remedy="Name it once; compare the two in two runs.",
-            )
-        given[latest] = piece
-    if not given:
-        raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
-    return tuple(given.get(name, name) for name in METHODS if name in given or _ALL in given)
 
 
 def set_up(
@@ -193,17 +190,10 @@ def set_up(
     *,
     wrap_model: Callable[[ChatModel], ChatModel] = lambda model: model,
 ) -> Setup:
-    """Opens everything, the cheap things first.
+    """Open everything, the cheap things first.
 
-    Args:
-        settings: Model, budget and the rest.
-        spec: What to run.
-        before: The record of the run that goes on, if there is one. A replay takes the models' identities from it, so
-            that neither weights nor a server need to be there.
-        wrap_model: Puts a layer of one's own around the model that the episodes share.
-
-    Raises:
-        BeliefRAGError: Something cannot be used; the message says what.
+    `before` is the record of the run that continues: a replay takes the models' identities from it, so neither weights
+    nor a server are needed. `wrap_model` puts a layer around the model that the episodes share.
     """
     plans = {name: plan_search(settings, name) for name in spec.method_names}
     model = wrap_model(_open_model(settings, spec, before.model if before else None))
@@ -258,13 +248,7 @@ def set_up(
         versions=versions() | engines,
         model=model.identity,
         setups={
-            name: MethodRecord(
-                verifier=engine.parts[name].verifier.name,
-                retriever="; ".join(sorted(identities[name])) or plan.retriever,
-                pack=plan.pack,
-                thresholds=asdict(engine.parts[name].thresholds),
-                calibration=_record_calibration(engine.parts[name].artifact),
-            )
+            name: _record_method(engine, name, "; ".join(sorted(identities[name])) or plan.retriever, plan.pack)
             for name, plan in plans.items()
         },
         prompts=engine.prompts.hashes(),
@@ -288,12 +272,12 @@ def _open_model(settings: Settings, spec: RunSpec, identity: str | None) -> Chat
 
 
 def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
-    # The calibration is used as it is, for that is what such a run is about; but it promises nothing there.
+    # The calibration is used as it is, because such a run measures that; but it guarantees nothing there.
     warnings = [f"searches return {spec.injection}"] if spec.injection else []
     if spec.interventions:
         warnings.append("it does not decide with its own answerability")
     if not any(map(needs_calibration, spec.method_names)):
-        # Methods without a calibration pass over a largest error; whoever shows a preview says so.
+        # Methods without a calibration ignore a largest error, as the preview warns.
         settings = settings.model_copy(update={"max_error": None})
     return open_engine(settings, methods=spec.methods, model=model, further_warnings=tuple(warnings))
 
@@ -315,7 +299,7 @@ def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, Dataset
 
 
 def _measure_scale(retriever: Retriever, dataset: Dataset) -> ScoreScale | None:
-    """Measures where the scores of searches with the set's own questions lie, whichever of them the run asks.
+    """Measure the scale of the scores of searches with the set's own questions, whichever of them the run asks.
 
     A set with few questions takes the retriever's own scale, which it measures on its passages.
     """
@@ -332,27 +316,34 @@ def _build_method(
     questions: Sequence[LabelledQuestion],
     intervention: Intervention | None,
 ) -> Method:
-    # A run's record names the guarantee: the reasons of its episodes stay as they were before there was one.
     method = engine.build_method(text, scale)
     if intervention is None or not needs_calibration(method.name):
         return method
     return MethodWithIntervention(method, intervention, tuple(each.question for each in questions))
 
 
-def _record_calibration(artifact: Artifact | None) -> CalibrationRecord | None:
-    return CalibrationRecord(name=artifact.name, sha256=artifact.sha256) if artifact else None
+def _record_method(engine: Engine, name: str, retriever: str, pack: int | None) -> MethodRecord:
+    parts = engine.parts[name]
+    return MethodRecord(
+        verifier=parts.verifier.name,
+        retriever=retriever,
+        pack=pack,
+        thresholds=asdict(parts.thresholds),
+        calibration=CalibrationRecord(name=parts.artifact.name, sha256=parts.artifact.sha256)
+        if parts.artifact
+        else None,
+    )
 
 
 def _find_seen(engine: Engine, questions: Sequence[LabelledQuestion]) -> tuple[str, ...]:
-    """List the questions that a calibration of the run was fitted or chosen on."""
+    """Return the questions that a calibration of the run was fitted or chosen on."""
     ids = [each.id for each in questions]
-    artifacts = [parts.artifact for parts in engine.parts.values() if parts.artifact]
-    seen = {each for artifact in artifacts for each in artifact.find_seen(ids)}
+    seen = {each for parts in engine.parts.values() if parts.artifact for each in parts.artifact.find_seen(ids)}
     return tuple(each for each in ids if each in seen)
 
 
 def _method_options(spec: RunSpec, settings: Settings) -> dict[str, str]:
-    """Gives the options of each method that differ from their defaults, by the name of the method."""
+    """Return the options of each method that differ from their defaults, by the name of the method."""
     choices = [METHODS.choose(text, settings.methods) for text in spec.methods if text not in STATE_COLLECTORS]
     return {
         choice.name: ",".join(f"{name}={value}" for name, value in options.items())

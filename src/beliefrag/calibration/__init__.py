@@ -1,7 +1,8 @@
-"""What was fitted for a model: score scale, answerability and retrieval value, and the files that carry them."""
+"""Fitted numbers for a model: score scale, answerability and retrieval value, and the files that hold them."""
 
-from beliefrag.calibration.artifact import Artifact, Guarantee
-from beliefrag.calibration.selection import (
+from beliefrag.calibration.artifact import (
+    Artifact,
+    Guarantee,
     RunConditions,
     apply_guarantee,
     conditions_of_run,

@@ -1,21 +1,32 @@
-"""The artifact: fitted numbers as readable JSON with their origin, quality and guarantees.
+"""The artifact: fitted numbers as readable JSON with their origin, quality and guarantees, and the choice of one.
 
 In all numbers a question counts once: its states share its weight. Intervals are 95 % bootstraps over questions.
+An artifact holds only for the model, verifier form, prompts and retriever that it was fitted with. For anything else it
+is used only on request.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainSerializer, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from beliefrag.errors import CalibrationError
+from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import (
     Answerability,
     Calibration,
@@ -32,70 +43,49 @@ from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import select_held_out
 from beliefrag.types import Budget, Diagnostics
 
-__all__ = [
-    "AnswerabilityFit",
-    "AnswerabilityReport",
-    "Artifact",
-    "Bin",
-    "Bounded",
-    "CorpusReport",
-    "FitReport",
-    "Guarantee",
-    "IsotonicFit",
-    "Kind",
-    "LogisticFit",
-    "PartCount",
-    "PlattFit",
-    "Quality",
-    "QualityOnOtherStates",
-    "RawFit",
-    "Strict",
-    "ValueFit",
-    "ValueReport",
-    "describe_target",
-    "write_artifact",
-]
-
-
-class Strict(BaseModel):
-    """Frozen. Unknown fields and numbers that are not finite are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
+if TYPE_CHECKING:
+    from beliefrag.runs.record import RunRecord
 
 Kind = Literal["logistic", "platt", "isotonic", "raw"]
 
 
-class LogisticFit(Strict):
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _Fit(_Strict):
+    _makes: ClassVar[Callable[..., Answerability]]
+
+    def function(self) -> Answerability:
+        """Return the fitted probability."""
+        return self._makes(**{name: value for name, value in self if name != "kind"})
+
+
+class LogisticFit(_Fit):
     """Intercept and one weight per diagnostic. An artifact that names no kind of fit holds this kind."""
 
+    _makes = LogisticAnswerability
     kind: Literal["logistic"] = "logistic"
     intercept: float
     weights: Diagnostics
 
-    def function(self) -> Answerability:
-        """Return the probability that these numbers stand for."""
-        return LogisticAnswerability(self.intercept, self.weights)
 
-
-class PlattFit(Strict):
+class PlattFit(_Fit):
     """A line in the log-odds of the raw score."""
 
+    _makes = PlattAnswerability
     kind: Literal["platt"] = "platt"
     intercept: float
     slope: float
 
-    def function(self) -> Answerability:
-        """Return the probability that these numbers stand for."""
-        return PlattAnswerability(self.intercept, self.slope)
 
-
-class IsotonicFit(Strict):
+class IsotonicFit(_Fit):
     """Points of a rising line over the raw score."""
 
+    _makes = IsotonicAnswerability
     kind: Literal["isotonic"] = "isotonic"
     scores: tuple[float, ...]
-    probabilities: tuple[float, ...]
+    probabilities: tuple[Annotated[float, Field(ge=0, le=1)], ...]
 
     @model_validator(mode="after")
     def _check_rising(self) -> Self:
@@ -103,40 +93,27 @@ class IsotonicFit(Strict):
             raise ValueError("needs as many probabilities as scores, and at least one")
         if any(a >= b for a, b in pairwise(self.scores)) or any(a > b for a, b in pairwise(self.probabilities)):
             raise ValueError("scores and probabilities must rise")
-        if self.probabilities[0] < 0 or self.probabilities[-1] > 1:
-            raise ValueError("probabilities lie between 0 and 1")
         return self
 
-    def function(self) -> Answerability:
-        """Return the probability that these points stand for."""
-        return IsotonicAnswerability(self.scores, self.probabilities)
 
+class RawFit(_Fit):
+    """Nothing fitted: the raw score is taken as a probability."""
 
-class RawFit(Strict):
-    """Nothing fitted: the raw score is taken for a probability."""
-
+    _makes = RawAnswerability
     kind: Literal["raw"] = "raw"
 
-    def function(self) -> Answerability:
-        """Return the raw score."""
-        return RawAnswerability()
 
-
-def _read_kind(given: Any) -> Any:
-    return given.get("kind", "logistic") if isinstance(given, dict) else getattr(given, "kind", None)
+def _name_kind(given: Any) -> Any:
+    # Files from before there were kinds name none: they are logistic.
+    return {"kind": "logistic", **given} if isinstance(given, dict) else given
 
 
 AnswerabilityFit = Annotated[
-    Annotated[LogisticFit, Tag("logistic")]
-    | Annotated[PlattFit, Tag("platt")]
-    | Annotated[IsotonicFit, Tag("isotonic")]
-    | Annotated[RawFit, Tag("raw")],
-    Discriminator(_read_kind),
+    Annotated[LogisticFit | PlattFit | IsotonicFit | RawFit, Field(discriminator="kind")], BeforeValidator(_name_kind)
 ]
-"""Any of the kinds. Files from before there were kinds name none: they are logistic."""
 
 
-class ValueFit(Strict):
+class ValueFit(_Strict):
     """The retrieval-value logistic."""
 
     intercept: float
@@ -145,7 +122,7 @@ class ValueFit(Strict):
     sufficiency: float
 
     def function(self) -> FittedValue:
-        """Return the probability that these numbers stand for."""
+        """Return the fitted probability."""
         return FittedValue(self.intercept, self.rounds, self.novelty, self.sufficiency)
 
 
@@ -154,85 +131,73 @@ def _three_numbers(estimate: Estimate) -> dict[str, float | None]:
 
 
 Bounded = Annotated[Estimate, PlainSerializer(_three_numbers)]
-"""An estimate in the file of an artifact: its value and its bounds, null where there is too little to tell."""
 
 
-class Bin(Strict):
-    """One step of a reliability curve: what was predicted there, and what came true."""
+class Bin(_Strict):
+    """One step of a reliability curve."""
 
     low: float
     high: float
     states: int
     share: float
-    """The bin's share of all weight."""
     predicted: float
     observed: float
 
 
-class Quality(Strict):
-    """How good probabilities are on questions that neither the fit nor the choice has seen."""
+class Quality(_Strict):
+    """The quality of probabilities on questions that neither the fit nor the choice has seen."""
 
     states: int
     questions: int
     share: float
-    """The share of positive outcomes, by weight."""
     brier: Bounded
     brier_base_rate: float
-    """The Brier score of always saying the share of the fitted questions."""
+    """The Brier score of always predicting the share of the fitted questions."""
     brier_gain: Bounded
     """Base rate minus fit: above 0 the fit is better than no fit."""
     auc: Bounded | None
-    """None where all states came out alike."""
+    """None if all states have the same outcome."""
     ece: float
     curve: tuple[Bin, ...]
 
 
 class QualityOnOtherStates(Quality):
-    """The quality on states of any run, also compared with always saying the share of these very states.
+    """The quality on states of any run, also against always predicting the share of these very states.
 
-    The share of the fitted questions is a soft mark where other datasets are easier or harder. Always saying the share
-    of these states is the best that one number can do here; nobody could know it beforehand.
+    The base rate of the fitted questions is a weak baseline where other datasets are easier or harder.
     """
 
     brier_share: float
-    """The Brier score of always saying `share`."""
     brier_gain_over_share: Bounded
-    """The Brier score of always saying `share` minus that of the fit: above 0 the fit tells these states apart."""
 
 
-class PartCount(Strict):
+class PartCount(_Strict):
     """How many states and questions one part of the questions has, by outcome."""
 
     states: int
     positive: int
-    """States with the outcome that is predicted."""
     questions: int
     questions_positive: int
-    """Questions with at least one such state."""
     questions_negative: int
-    """Questions with at least one other state."""
 
 
-class AnswerabilityReport(Strict):
-    """What is reported about the fit of answerability."""
+class AnswerabilityReport(_Strict):
+    """The fit of answerability."""
 
     counts: Mapping[str, PartCount]
     without_evidence: int
-    """States that were left out because nothing was retained: their diagnostics are constants."""
+    """States left out because nothing was retained: their diagnostics are constants."""
     unlabelled: int
-    """States that were left out because nobody tried or judged an answer there."""
     base_rate: float
     selection: Mapping[str, float]
-    """Brier score of each kind on the questions for choosing; empty if there were none."""
     coefficients: Mapping[str, Mapping[str, Bounded]]
-    """Coefficients by kind; also of a kind that was not chosen."""
     alone: Mapping[str, float]
     """AUC of each diagnostic by itself on the fitted questions: 0.5 is no signal."""
     held_out: Quality | None
 
 
-class ValueReport(Strict):
-    """What is reported about the fit of the retrieval value, on searches from states that were not answerable."""
+class ValueReport(_Strict):
+    """The fit of the retrieval value, on searches from states that were not answerable."""
 
     counts: Mapping[str, PartCount]
     base_rate: float
@@ -240,7 +205,7 @@ class ValueReport(Strict):
     held_out: Quality | None
 
 
-class CorpusReport(Strict):
+class CorpusReport(_Strict):
     """One dataset that states come from."""
 
     fingerprint: str
@@ -249,14 +214,12 @@ class CorpusReport(Strict):
     score_scale: ScoreScale | None
 
 
-class FitReport(Strict):
+class FitReport(_Strict):
     """Everything about a fit that is not needed to use it."""
 
     label: str
     judge: str | None
-    """Who judged, where the label is the judge's."""
     methods: tuple[str, ...]
-    """The methods that visited these states."""
     datasets: Mapping[str, CorpusReport]
     budget: Mapping[str, int]
     versions: Mapping[str, str]
@@ -267,27 +230,23 @@ class FitReport(Strict):
     warnings: tuple[str, ...]
 
 
-class Guarantee(Strict):
+class Guarantee(_Strict):
     """What `beliefrag calibrate risk` found for one target.
 
     The threshold was chosen on the endings of one policy. With other thresholds, another budget or other prompts,
-    questions end elsewhere, and nothing is known about the errors there.
+    questions end elsewhere, and the error there is unknown.
     """
 
     max_error: float = Field(gt=0, lt=1)
     """Of the answers given, at most this share is wrong."""
     confidence: float = Field(gt=0, lt=1)
-    """The probability with which that holds, over the draw of the questions that it was chosen on."""
+    """The probability of that, over the draw of the questions that it was chosen on."""
     threshold: float | None = Field(ge=0, le=1)
-    """Answers are given from this answerability on; None: no threshold could be shown to meet the target."""
+    """Answer from this answerability on; None if no threshold met the target."""
     questions: int
-    """How many questions it was chosen on; nothing was fitted or selected on them."""
     answered: int
-    """How many of them were answered: those at or above the threshold."""
     wrong: int
-    """How many of the answers were wrong."""
     label: str
-    """What said whether an answer is wrong."""
     datasets: Mapping[str, str]
     """Where the questions came from, with the fingerprint of the passages."""
     method: str
@@ -303,12 +262,11 @@ class Guarantee(Strict):
         return self.answered / self.questions if self.questions else 0.0
 
     def has_target(self, max_error: float, confidence: float) -> bool:
-        """Return whether this is the guarantee for that target."""
-        # A target is a number that a person types: 0.1 and 0.10 are one.
+        """Return whether this is the guarantee for that target; 0.1 and 0.1 + 1e-12 are one."""
         return abs(self.max_error - max_error) < 1e-9 and abs(self.confidence - confidence) < 1e-9
 
     def differences(self, thresholds: Thresholds, budget: Budget, prompts: Mapping[str, str]) -> Iterator[str]:
-        """List what is not as it was when the threshold was chosen, each in a few words."""
+        """List what has changed since the threshold was chosen."""
         now = _name_settings(thresholds, budget)
         for name, value in _name_settings(self.thresholds, self.budget).items():
             if now[name] != value:
@@ -318,41 +276,33 @@ class Guarantee(Strict):
         )
 
     def words(self, corpus: str | None) -> str:
-        """Return what is guaranteed where passages with that fingerprint are searched; None where that is not known."""
+        """Return what is guaranteed on the passages with that fingerprint."""
         if corpus in self.datasets.values():
             return str(self)
         return f"{self}; these documents are others, so it holds as far as questions about them are like those"
 
     def __str__(self) -> str:
-        source = " and ".join(self.datasets)
         return (
-            f"the guarantee of {describe_target(self.max_error, self.confidence)}, for questions like the "
-            f"{self.questions:,} of {source}"
+            f"the guarantee of {_describe_target(self.max_error, self.confidence)}, for questions like the "
+            f"{self.questions:,} of {' and '.join(self.datasets)}"
         )
 
 
 def _name_settings(thresholds: Thresholds, budget: Budget) -> dict[str, object]:
-    """Return the values by the names that their settings have."""
     values = asdict(thresholds)
-    rewriter = "merged" if values.pop("merge_rewriter") else "apart"
     return {
+        "correction.rewriter": "merged" if values.pop("merge_rewriter") else "apart",
         **{f"thresholds.{name}": value for name, value in values.items()},
-        "correction.rewriter": rewriter,
         **{f"budget.{name}": value for name, value in asdict(budget).items()},
     }
 
 
-def describe_target(max_error: float, confidence: float) -> str:
-    """Return a target as a person says it."""
+def _describe_target(max_error: float, confidence: float) -> str:
     return f"at most {100 * max_error:g} % wrong answers with {100 * confidence:g} % confidence"
 
 
-_ADDED_LATER = ("fit",)
-"""Fields that the first artifacts did not have."""
-
-
-class Artifact(Strict):
-    """One fit, its provenance and how good it was on questions that it had not seen."""
+class Artifact(_Strict):
+    """One fit, its provenance and its quality on questions that it has not seen."""
 
     format: Literal[1] = 1
     name: str
@@ -362,32 +312,27 @@ class Artifact(Strict):
     retriever: str
     verifier: str
     prompts: Mapping[str, str] = Field(default_factory=dict)
-    """Hash of each prompt that shaped the diagnostics and the answers; empty where they are not known."""
+    """Hash of each prompt that shaped the diagnostics and the answers; empty where they are unknown."""
     target: str
-    """What counted as answerable."""
     partition: str
     seed: int | None
     contaminated: bool
-    """Whether the fit or the choice saw questions that are held out: worked out by the fit, never given to it.
-
-    Reading holds it against the questions that the artifact names: one that saw them cannot say that it did not.
-    """
+    """Whether the fit or the choice saw held-out questions. Reading checks it against the questions on record."""
     made: str
     counts: Mapping[str, int] = Field(default_factory=dict)
     quality: Mapping[str, float] = Field(default_factory=dict)
     note: str = ""
     score_scale: ScoreScale | None = None
-    """The score scale of the corpus it was fitted on; None where it is not known or there were several corpora."""
+    """The score scale of the corpus it was fitted on; None where it is unknown or there were several corpora."""
     answerability: AnswerabilityFit
     retrieval_value: ValueFit | None = None
-    """None: the paper's schedule by round stands in."""
+    """None: the paper's schedule by round is used."""
     fit: FitReport | None = None
-    """How it was fitted, in full; None where that is not known."""
     guarantees: tuple[Guarantee, ...] = ()
     """Thresholds with a bound on the errors among answers, at most one for each target."""
 
     @model_validator(mode="after")
-    def _check_contamination(self) -> Artifact:
+    def _check_contamination(self) -> Self:
         if self.fit is not None and not self.contaminated:
             seen = select_held_out({*self.fit.fit_questions, *self.fit.selection_questions})
             if seen:
@@ -401,29 +346,26 @@ class Artifact(Strict):
 
     @property
     def sha256(self) -> str:
-        """A hash of the fit and its provenance.
+        """A hash of the fit and its provenance, without guarantees, which change no probability.
 
-        What was added to the format later counts only where it is used, so that a run which began before can go on.
-        Guarantees never count: they change no probability.
+        A field or kind that was added to the format counts only where it is used, so older runs can go on.
         """
-        unused: dict[str, Any] = {name: True for name in _ADDED_LATER if getattr(self, name) is None}
-        unused["guarantees"] = True
+        unused: dict[str, Any] = {"guarantees": True}
+        if self.fit is None:
+            unused["fit"] = True
         if self.answerability.kind == "logistic":
             unused["answerability"] = {"kind"}
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
     def find_seen(self, question_ids: Iterable[str]) -> tuple[str, ...]:
-        """Find which of these questions it was fitted or chosen on, as far as it has them on record.
-
-        Numbers on such questions flatter it.
-        """
+        """Return which of these questions it was fitted or chosen on, as far as it has them on record."""
         if self.fit is None:
             return ()
         known = {*self.fit.fit_questions, *self.fit.selection_questions}
         return tuple(question_id for question_id in question_ids if question_id in known)
 
     def find_scale(self, corpus: str) -> ScoreScale | None:
-        """Find the score scale that the questions of the fit had on the corpus with this fingerprint."""
+        """Return the score scale that the questions of the fit had on the corpus with this fingerprint."""
         reports = self.fit.datasets.values() if self.fit else ()
         return next((each.score_scale for each in reports if each.fingerprint == corpus), None)
 
@@ -438,7 +380,7 @@ class Artifact(Strict):
 
 
 def write_artifact(artifact: Artifact, path: Path) -> None:
-    """Write it to another file first: a kill leaves the old file or the new one, never half of one.
+    """Write an artifact through a temporary file, so that a kill leaves the old file or the new one.
 
     Raises:
         CalibrationError: The file cannot be written.
@@ -452,3 +394,222 @@ def write_artifact(artifact: Artifact, path: Path) -> None:
         raise CalibrationError(
             f"{path} cannot be written: {error.strerror}.", remedy="Name another file with --out."
         ) from error
+
+
+def shipped_artifacts() -> dict[str, Artifact]:
+    """Return the artifacts that come with the package, by name."""
+    folder = resources.files(__package__) / "artifacts"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
+    found = [Artifact.model_validate_json(file.read_text(encoding="utf-8")) for file in files]
+    return {artifact.name: artifact for artifact in found}
+
+
+def load_artifact(name_or_path: str) -> Artifact:
+    """Load a shipped artifact by its name, or any artifact from its file.
+
+    Raises:
+        CalibrationError: There is none, or the file is invalid.
+    """
+    shipped = shipped_artifacts()
+    if name_or_path in shipped:
+        return shipped[name_or_path]
+    try:
+        return Artifact.model_validate_json(Path(name_or_path).expanduser().read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CalibrationError(
+            f"There is no calibration called {name_or_path!r}.",
+            remedy=f"Give a file, or one of {', '.join(shipped)}.",
+        ) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"{'.'.join(str(part) for part in first['loc']) or 'the file'}: "
+        remedy = "Name a file that 'beliefrag calibrate fit' wrote."
+        if first["type"] == "contaminated":
+            where, remedy = "", "Set contaminated to true, or fit it again without --everything."
+        raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.", remedy=remedy) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CalibrationError(
+            f"Cannot read the calibration {name_or_path}: {error}.",
+            remedy="Name a file that 'beliefrag calibrate fit' wrote, and that you may read.",
+        ) from error
+
+
+def count_guarantees_in_file(path: Path) -> int:
+    """Count the guarantees of the calibration in a file that is about to be replaced; 0 if there is no file.
+
+    Raises:
+        SettingsError: The file is not a calibration, so it must not be replaced.
+    """
+    if not path.is_file():
+        return 0
+    try:
+        return len(load_artifact(str(path.absolute())).guarantees)
+    except CalibrationError:
+        raise SettingsError(
+            f"{path} exists and is not a calibration.", remedy="Name another file with --out."
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class RunConditions:
+    """What a run asks and searches with."""
+
+    model: str
+    verifier: str
+    prompts: Mapping[str, str]
+    """Hash of each prompt, as far as it is known."""
+    retriever: str | None
+    """The retriever's identity; None for one without."""
+
+
+def conditions_of_run(run: RunRecord) -> RunConditions:
+    """Return what the episodes of a recorded run asked and searched with."""
+    return RunConditions(run.model, run.verifier, run.prompts, run.searched_with)
+
+
+def backbone(identity: str) -> str:
+    """Return the model without its address: the same model on another server is the same backbone."""
+    provider, _, rest = identity.partition(":")
+    if provider != "openai":
+        return identity
+    # Servers spell one model differently: openai/gpt-oss-120b, gpt-oss:120b, gpt-oss-120b.
+    return f"openai:{rest.partition('@')[0].rpartition('/')[2].replace(':', '-').lower()}"
+
+
+def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
+    """Return why the artifact was not fitted for this run."""
+    other_model = [f"fitted for {artifact.backbone}, not {here.model}"]
+    return (*(() if _is_fitted_for(artifact, here.model) else other_model), *_other_conditions(artifact, here))
+
+
+def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
+    """Return why its probabilities may be off in this run: accepted mismatches, and what is unknown."""
+    found = []
+    if not _is_fitted_for(artifact, here.model):
+        found.append(f"borrowed, fitted for {artifact.backbone}")
+    elif artifact.origin == "published":
+        found.append("fitted with the paper's own prompts and retriever")
+    if artifact.contaminated:
+        found.append("its fit saw questions that were held out")
+    found += _other_conditions(artifact, here)
+    if here.retriever is None and artifact.origin == "fitted":
+        found.append(f"fitted with {artifact.retriever}, and this retriever does not say what it is")
+    return tuple(found)
+
+
+def _is_fitted_for(artifact: Artifact, model: str) -> bool:
+    return backbone(artifact.backbone) == backbone(model)
+
+
+def _other_conditions(artifact: Artifact, here: RunConditions) -> Iterator[str]:
+    if artifact.verifier != here.verifier:
+        yield f"fitted with the {artifact.verifier} verifier, not {here.verifier}"
+    if changed := [name for name, digest in artifact.prompts.items() if here.prompts.get(name, digest) != digest]:
+        yield f"fitted with other prompts ({', '.join(changed)})"
+    # The paper names its retriever in words: there is no identity to compare.
+    if artifact.origin == "fitted" and here.retriever not in (None, artifact.retriever):
+        yield f"fitted with the retriever {artifact.retriever}, not {here.retriever}"
+
+
+def select_artifact(
+    here: RunConditions,
+    *,
+    calibration: str | None = None,
+    borrow: str | None = None,
+    any_retriever: bool = False,
+) -> Artifact:
+    """Select the artifact to use in a run.
+
+    `calibration` must have been fitted for all that, but for the retriever with `any_retriever`; without one the
+    shipped artifacts are searched. `borrow` is used although it was fitted for something else.
+
+    Raises:
+        CalibrationError: None was fitted for this.
+    """
+    if borrow is not None:
+        return load_artifact(borrow)
+    if calibration is not None:
+        artifact, named = load_artifact(calibration), calibration
+    else:
+        own = [artifact for artifact in shipped_artifacts().values() if _is_fitted_for(artifact, here.model)]
+        if not own:
+            raise CalibrationError(
+                f"No calibration was fitted for {here.model}, so its probabilities would mean nothing.",
+                remedy="Use --borrow published to take the paper's, fitted for gpt-oss-120b, knowing that it may be "
+                "off, or fit one with 'beliefrag calibrate fit'.",
+            )
+        artifact = min(own, key=lambda each: len(find_mismatches(each, here)))
+        named = artifact.name
+    if reasons := find_mismatches(artifact, replace(here, retriever=None) if any_retriever else here):
+        raise CalibrationError(
+            f"The calibration {artifact.name} is not for this run: it was {'; it was '.join(reasons)}.",
+            remedy=f"Use --borrow {named} to take it all the same, knowing that its probabilities may be off, or fit "
+            "one with 'beliefrag calibrate fit'.",
+        )
+    return artifact
+
+
+def select_guarantee(
+    artifact: Artifact,
+    *,
+    max_error: float,
+    confidence: float,
+    thresholds: Thresholds,
+    budget: Budget,
+    prompts: Mapping[str, str],
+    calibration_warnings: Sequence[str],
+) -> Guarantee:
+    """Select the artifact's guarantee for that target, if it holds for this policy.
+
+    Raises:
+        CalibrationError: There is no such guarantee, no threshold met the target, or it holds for something else.
+        SettingsError: A setting contradicts it.
+    """
+    target = _describe_target(max_error, confidence)
+    command = f"beliefrag calibrate risk FILE RUN --max-error {max_error:g} --confidence {confidence:g}"
+    if thresholds.decline_below:
+        raise SettingsError(
+            f"max_error {max_error:g} sets thresholds.decline_below, which is already {thresholds.decline_below:g}.",
+            remedy="Set one of them.",
+        )
+    if not thresholds.abstain:
+        raise SettingsError(
+            f"Without abstaining, max_error {max_error:g} cannot be kept.", remedy="Set one or the other."
+        )
+    if calibration_warnings:
+        raise CalibrationError(
+            f"The calibration {artifact.name} carries no guarantee here: {'; '.join(calibration_warnings)}.",
+            remedy="Ask without --max-error, or with a calibration that was fitted for just this.",
+        )
+    found = next((each for each in artifact.guarantees if each.has_target(max_error, confidence)), None)
+    if found is None:
+        others = ", ".join(_describe_target(each.max_error, each.confidence) for each in artifact.guarantees)
+        raise CalibrationError(
+            f"The calibration {artifact.name} has no guarantee of {target}; it has {others or 'none'}.",
+            remedy=f"{_describe_need(max_error, confidence)} Make it: {command}",
+        )
+    if found.threshold is None:
+        raise CalibrationError(
+            f"No threshold met {target} on the {found.questions:,} questions of {' and '.join(found.datasets)}.",
+            remedy=f"{_describe_need(max_error, confidence)} Allow more errors, or choose again on more questions: "
+            f"{command}",
+        )
+    if changed := "; ".join(found.differences(thresholds, budget, prompts)):
+        raise CalibrationError(
+            f"The guarantee of {target} was made for another policy: {changed}.",
+            remedy=f"Use those settings, or make it again for these: {command}",
+        )
+    return found
+
+
+def _describe_need(max_error: float, confidence: float) -> str:
+    # Only a refusal needs the statistics: a question should not wait for their import.
+    from beliefrag.calibration.risk import answers_needed  # noqa: PLC0415
+
+    least = answers_needed(max_error, confidence)
+    return f"It takes at least {least:,} held-out answers that are all right, and more where some are wrong."
+
+
+def apply_guarantee(thresholds: Thresholds, guarantee: Guarantee | None) -> Thresholds:
+    """Return the thresholds with that of the guarantee, if there is one."""
+    return replace(thresholds, decline_below=guarantee.threshold) if guarantee else thresholds

@@ -1,21 +1,126 @@
-"""What a fit learns from: states with the outcome that is to be predicted, in an order that no file changes."""
+"""What a fit learns from: the states of runs that were made alike, with the outcome that is to be predicted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
-from beliefrag.calibration.artifact import PartCount
+from beliefrag.calibration.artifact import CorpusReport, PartCount, RunConditions, backbone
+from beliefrag.errors import CalibrationError, SettingsError
+from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.partitions import Partition, partition
-from beliefrag.runs.states import Label, State, Trajectory
+from beliefrag.runs.record import RunRecord
+from beliefrag.runs.states import LABELS, Label, State, Trajectory, read_trajectories
 from beliefrag.runs.statistics import MEAN_RESAMPLES, Floats, resample_weights
-from beliefrag.types import Action
+from beliefrag.types import Action, Diagnostics
+from beliefrag.verifiers import build_verifier
 
-__all__ = ["Example", "Examples", "LeftOut", "label_searches", "label_states"]
+DIAGNOSTICS: tuple[str, ...] = tuple(field.name for field in fields(Diagnostics))
+_ASPECTS = (Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.INJECTION, Aspect.BUDGET)
+_QUERY_PROMPTS = ("query_writer", "rewriter")
+"""Prompts that decide which states are visited, though not what a state means."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateCollection:
+    """The states of runs that were made alike."""
+
+    runs: tuple[RunRecord, ...]
+    trajectories: tuple[Trajectory, ...]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """Hash of each prompt that shaped the diagnostics and the answers."""
+        run = self.runs[0]
+        return {name: run.prompts[name] for name in _prompts_that_shape(run) if name in run.prompts}
+
+    @property
+    def conditions(self) -> RunConditions:
+        """What the runs asked and searched with."""
+        run = self.runs[0]
+        return RunConditions(run.model, run.verifier, self.prompts, run.searched_with)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that drew the questions; None where the runs differ."""
+        seeds = {run.seed for run in self.runs}
+        return seeds.pop() if len(seeds) == 1 else None
+
+    def corpora(self) -> dict[str, CorpusReport]:
+        """Return the datasets that states come from."""
+        asked = Counter(name for name, _ in {(each.dataset, each.question_id) for each in self.trajectories})
+        return {
+            name: CorpusReport(
+                fingerprint=dataset.fingerprint,
+                passages=dataset.passages,
+                questions=asked[name],
+                score_scale=next(iter(dataset.score_scales.values()), None),
+            )
+            for run in self.runs
+            for name, dataset in run.datasets.items()
+            if asked[name]
+        }
+
+    def default_label(self) -> Label:
+        """Return the judge's verdict where every answer on trial has one, as in the paper; otherwise token F1."""
+        tried = [state for trajectory in self.trajectories for state in trajectory.states if state.answer is not None]
+        return "judge" if tried and all(state.correct("judge") is not None for state in tried) else "f1"
+
+
+def read_collection(folders: Sequence[Path]) -> StateCollection:
+    """Read the states of these runs.
+
+    Raises:
+        RunError: A folder holds no run, or it cannot be read.
+        CalibrationError: No state was recorded, a run is given twice, or the runs were not made alike.
+    """
+    for place, folder in enumerate(folders):
+        if folder.resolve() in {other.resolve() for other in folders[:place]}:
+            raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
+    read = [read_trajectories(folder) for folder in folders]
+    first = read[0][0]
+    for folder, (run, _) in zip(folders[1:], read[1:], strict=True):
+        judged = bool(first.judge and run.judge)
+        for difference in differences(
+            first,
+            run,
+            (*_ASPECTS, Aspect.PROMPTS, *([Aspect.JUDGE] if judged else []), Aspect.CORPUS),
+            is_same_model=lambda one, other: backbone(one) == backbone(other),
+            prompts=[*_prompts_that_shape(first), *_QUERY_PROMPTS, *(["judge"] if judged else [])],
+        ):
+            raise CalibrationError(
+                f"{folders[0]} has the {difference.what} {difference.first}, and {folder} has {difference.second}: "
+                "their states do not mean the same.",
+                remedy="Fit runs of one kind together.",
+            )
+    trajectories = tuple(trajectory for _, found in read for trajectory in found)
+    if not any(state.answer is not None for trajectory in trajectories for state in trajectory.states):
+        raise CalibrationError(
+            f"{folders[0]} has no state with an answer on trial.",
+            remedy="Collect states with 'beliefrag calibrate collect' first.",
+        )
+    return StateCollection(tuple(run for run, _ in read), trajectories)
+
+
+def parse_label(name: str) -> Label:
+    """Return the label of that name.
+
+    Raises:
+        SettingsError: The name is unknown.
+    """
+    found = next((label for label in LABELS if label == name), None)
+    if found is None:
+        raise SettingsError(f"No label is called {name!r}.", remedy=f"Known: {', '.join(LABELS)}.")
+    return found
+
+
+def _prompts_that_shape(run: RunRecord) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(("system", "answer", *build_verifier(run.verifier).prompts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +140,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """States that could not be learnt from."""
+    """How many states could not be learnt from."""
 
     without_evidence: int
     unlabelled: int
 
 
 class Examples:
-    """Examples as columns. They are sorted, so that the order of files and of methods changes no number."""
+    """Examples as columns. They are sorted, so the order of files and of methods changes no number."""
 
     def __init__(self, examples: Iterable[Example]) -> None:
         self.each: tuple[Example, ...] = tuple(
@@ -63,6 +168,11 @@ class Examples:
         return (example.state for example in self.each)
 
     @property
+    def diagnostics(self) -> Floats:
+        """One row of diagnostics for each example."""
+        return np.array([state.diagnostics.vector() for state in self.states])
+
+    @property
     def question_ids(self) -> tuple[str, ...]:
         """The ids of the questions, each once."""
         return tuple(sorted({example.question_id for example in self.each}))
@@ -74,22 +184,22 @@ class Examples:
 
     @property
     def has_both_outcomes(self) -> bool:
-        """Whether both outcomes are there."""
-        return len({example.positive for example in self.each}) == 2
+        """Whether there are positive and negative examples."""
+        return len(set(self.outcomes.tolist())) == 2
 
     @property
     def count(self) -> PartCount:
-        """How much there is of each outcome."""
+        """How many states and questions there are, by outcome."""
         return PartCount(
             states=len(self),
-            positive=sum(example.positive for example in self.each),
+            positive=int(self.outcomes.sum()),
             questions=len(set(self.questions)),
             questions_positive=len({example.question for example in self.each if example.positive}),
             questions_negative=len({example.question for example in self.each if not example.positive}),
         )
 
     def resampled_weights(self, resamples: int = MEAN_RESAMPLES) -> Iterator[Floats]:
-        """Return blocks of rows of weights: a question weighs as often as it is drawn."""
+        """Yield blocks of rows of weights: a question weighs as often as it is drawn."""
         return (counts * self.weights for counts in resample_weights(self.questions, resamples=resamples))
 
     def resample(self, statistic: Callable[[Floats], Floats]) -> Floats:
@@ -99,6 +209,11 @@ class Examples:
     def select_part(self, part: Partition) -> Examples:
         """Return the examples whose questions are in one part of the study."""
         return Examples(example for example in self.each if partition(example.question_id) is part)
+
+    def leave_out(self, question_ids: Iterable[str]) -> Examples:
+        """Return the examples of all other questions."""
+        seen = set(question_ids)
+        return Examples(example for example in self.each if example.question_id not in seen)
 
 
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
@@ -125,13 +240,8 @@ def label_searches(
 ) -> Examples:
     """Return the unanswerable states from which a search was made, positive where the state after it was answerable.
 
-    A search at the end of a correction is left out: nobody asked what it was worth.
-
-    Args:
-        trajectories: The recorded states.
-        label: What says whether an answer was right.
-        is_consulted: Whether the policy asks at a state what a search is worth. Where the query was rewritten before
-            the search, that is the state before the rewriting.
+    A search at the end of a correction is left out: the policy does not ask what it is worth. `is_consulted` returns
+    whether it asks at a state; where the query was rewritten before the search, that is the state before the rewriting.
     """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))

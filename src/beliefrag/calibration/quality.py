@@ -1,4 +1,4 @@
-"""How good probabilities are: Brier score, AUC, expected calibration error and the reliability curve, with intervals.
+"""The quality of probabilities: Brier score, AUC, expected calibration error and the reliability curve, with intervals.
 
 The measures take the probabilities, the outcomes (1 or 0) and a weight for each, all along the last axis. Weights may
 have several rows, one per resample: the result then has one number for each row. For the AUC outcomes may, too.
@@ -10,46 +10,33 @@ of the weight times the distance between mean probability and mean outcome. The 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.calibration.artifact import Bin, Quality, QualityOnOtherStates
-from beliefrag.calibration.examples import Examples
+from beliefrag.calibration.artifact import Artifact, Bin, Quality, QualityOnOtherStates
+from beliefrag.calibration.examples import DIAGNOSTICS, Examples, StateCollection, label_states
+from beliefrag.errors import CalibrationError
 from beliefrag.policy import Answerability, RetrievalValue
+from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate
-
-__all__ = [
-    "BINS",
-    "Floats",
-    "auc",
-    "average_by_question",
-    "brier",
-    "estimate_auc",
-    "expected_calibration_error",
-    "measure_checked_quality",
-    "measure_quality",
-    "predict_answerability",
-    "predict_retrieval_value",
-    "reliability_curve",
-]
-
 
 BINS = 10
 
 
 def brier(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """Return the mean squared distance of the probabilities from what came true: lower is better."""
+    """Return the mean squared distance between probabilities and outcomes: lower is better."""
     mean: Floats = np.asarray(weights @ (p - y) ** 2 / weights.sum(axis=-1))
     return mean
 
 
 def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """Return the chance that a case that came true has a higher probability than one that did not; ties count half.
+    """Return the chance that a positive case has a higher probability than a negative one; ties count half.
 
-    It has no value where all cases of a row came out alike: that row is not a number, and the caller leaves it out.
+    A row whose cases all have the same outcome has the value NaN.
     """
     order = np.argsort(p, kind="stable")
     p, y, weights = p[order], y[..., order], weights[..., order]
@@ -63,7 +50,7 @@ def auc(p: Floats, y: Floats, weights: Floats) -> Floats:
 
 
 def expected_calibration_error(p: Floats, y: Floats, weights: Floats) -> Floats:
-    """Return how far probabilities lie from what came true, on average over the bins: 0 is perfect."""
+    """Return the mean distance between probabilities and outcomes over the bins: 0 is perfect."""
     members = _bin_places(p)[:, None] == np.arange(BINS)
     gaps: Floats = np.asarray(np.abs((weights * (p - y)) @ members).sum(axis=-1) / weights.sum(axis=-1))
     return gaps
@@ -102,10 +89,8 @@ def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
     """Return the value of searching from each state, as a fit predicts it."""
     return np.array(
         [
-            fit.probability(
-                rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
-            )
-            for state in examples.states
+            fit.probability(rounds=each.rounds, novelty=each.diagnostics.novelty, sufficiency=each.belief.sufficiency)
+            for each in examples.states
         ]
     )
 
@@ -113,19 +98,14 @@ def predict_retrieval_value(examples: Examples, fit: RetrievalValue) -> Floats:
 def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
     """Measure everything that is reported of probabilities on held-out examples.
 
-    Args:
-        p: A probability for each example.
-        examples: Examples that nothing was fitted or chosen on.
-        base_rate: The share of positive outcomes among the fitted ones, which no fit is needed to know.
+    The `base_rate` is the share of positive outcomes among the fitted examples.
     """
     y, weights = examples.outcomes, examples.weights
-    errors = average_by_question(examples, (p - y) ** 2)
-    count = examples.count
     return Quality(
-        states=count.states,
-        questions=count.questions,
+        states=len(examples),
+        questions=len(set(examples.questions)),
         share=round(examples.rate, 6),
-        brier=_round_estimate(mean_estimate(errors)),
+        brier=_mean_over_questions(examples, (p - y) ** 2),
         brier_base_rate=_constant_brier(base_rate, examples),
         brier_gain=_brier_gain(p, base_rate, examples),
         auc=estimate_auc(p, examples),
@@ -134,30 +114,20 @@ def measure_quality(p: Floats, examples: Examples, base_rate: float) -> Quality:
     )
 
 
-def measure_checked_quality(p: Floats, examples: Examples, base_rate: float) -> QualityOnOtherStates:
-    """Measure the same, and the gain over always saying the share of positive outcomes of these examples."""
-    share = examples.rate
-    return QualityOnOtherStates(
-        **dict(measure_quality(p, examples, base_rate)),
-        brier_share=_constant_brier(share, examples),
-        brier_gain_over_share=_brier_gain(p, share, examples),
-    )
-
-
 def estimate_auc(p: Floats, examples: Examples) -> Estimate | None:
-    """Estimate the AUC with its interval; None where all examples came out alike."""
+    """Estimate the AUC with its interval; None if all examples have the same outcome."""
     value = float(auc(p, examples.outcomes, examples.weights))
     if not np.isfinite(value):
         return None
     return estimate_from_resamples(value, examples.resample(partial(auc, p, examples.outcomes)))
 
 
-def average_by_question(examples: Examples, values: Floats) -> dict[str, float]:
-    """Return the mean of each question's examples."""
-    grouped: dict[str, list[float]] = defaultdict(list)
-    for question, value in zip(examples.questions, values, strict=True):
-        grouped[question].append(float(value))
-    return {question: _mean(found) for question, found in grouped.items()}
+def measure_each_diagnostic(examples: Examples) -> dict[str, float]:
+    """Measure the AUC of each diagnostic by itself: far from 0.5, in either direction, it carries signal."""
+    return {
+        name: round(float(auc(column, examples.outcomes, examples.weights)), 4)
+        for name, column in zip(DIAGNOSTICS, examples.diagnostics.T, strict=True)
+    }
 
 
 def _constant_brier(rate: float, examples: Examples) -> float:
@@ -166,16 +136,114 @@ def _constant_brier(rate: float, examples: Examples) -> float:
 
 
 def _brier_gain(p: Floats, rate: float, examples: Examples) -> Estimate:
-    """Return by how much the probabilities are nearer to what came true than always saying one rate."""
+    """Return by how much the Brier score is lower than that of always predicting one rate."""
     y = examples.outcomes
-    return _round_estimate(mean_estimate(average_by_question(examples, (rate - y) ** 2 - (p - y) ** 2)))
+    return _mean_over_questions(examples, (rate - y) ** 2 - (p - y) ** 2)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _mean_over_questions(examples: Examples, values: Floats) -> Estimate:
+    grouped: dict[str, list[float]] = defaultdict(list)
+    for question, value in zip(examples.questions, values.tolist(), strict=True):
+        grouped[question].append(value)
+    found = mean_estimate({question: sum(own) / len(own) for question, own in grouped.items()})
+    low, high = (None if bound is None else round(bound, 6) for bound in (found.low, found.high))
+    return Estimate(round(found.value, 6), low, high)
 
 
-def _round_estimate(estimate: Estimate) -> Estimate:
-    """Return the three numbers as they are written down; the file says elsewhere how many questions there are."""
-    low, high = (None if bound is None else round(bound, 6) for bound in (estimate.low, estimate.high))
-    return Estimate(round(estimate.value, 6), low, high)
+@dataclass(frozen=True, slots=True)
+class ArtifactCheck:
+    """A calibration on states that it has not seen."""
+
+    left_out: int
+    """How many questions were left out, because it was fitted or chosen on them."""
+    base_rate: float
+    """The share of answerable states among the fitted ones, or among these where the artifact does not have it."""
+    has_own_base_rate: bool
+    overall: QualityOnOtherStates
+    datasets: dict[str, QualityOnOtherStates]
+    diagnostic_aucs: dict[str, float]
+
+
+def check_artifact(artifact: Artifact, collection: StateCollection, label: Label) -> ArtifactCheck:
+    """Measure its quality on the states with evidence and a label, over all datasets and for each of them.
+
+    Raises:
+        CalibrationError: No such state is left, or all have the same outcome.
+    """
+    examples, seen = _select_unseen(collection, label, artifact)
+    known = artifact.fit.answerability.base_rate if artifact.fit else None
+    base_rate = examples.rate if known is None else known
+
+    def measure(some: Examples) -> QualityOnOtherStates:
+        p, share = predict_answerability(some, artifact.answerability.function()), some.rate
+        return QualityOnOtherStates(
+            **dict(measure_quality(p, some, base_rate)),
+            brier_share=_constant_brier(share, some),
+            brier_gain_over_share=_brier_gain(p, share, some),
+        )
+
+    names = sorted({example.dataset for example in examples.each})
+    return ArtifactCheck(
+        left_out=seen,
+        base_rate=base_rate,
+        has_own_base_rate=known is not None,
+        overall=measure(examples),
+        datasets={name: measure(Examples(e for e in examples.each if e.dataset == name)) for name in names},
+        diagnostic_aucs=measure_each_diagnostic(examples),
+    )
+
+
+def _select_unseen(collection: StateCollection, label: Label, *artifacts: Artifact) -> tuple[Examples, int]:
+    """Return the states that none of the calibrations has seen, and how many questions that leaves out."""
+    everything, _ = label_states(collection.trajectories, label)
+    seen = {question for artifact in artifacts for question in artifact.find_seen(everything.question_ids)}
+    examples = everything.leave_out(seen)
+    remedy = "Collect states of other questions, or take another --label."
+    if not len(examples):
+        raise CalibrationError(f"No state is left: {len(seen)} questions were seen by a fit.", remedy=remedy)
+    if not examples.has_both_outcomes:
+        raise CalibrationError(f"All {len(examples)} states have the same label by {label}.", remedy=remedy)
+    return examples, len(seen)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureComparison:
+    """One measure of both, and the first minus the second, on the same resampled questions where it has an interval."""
+
+    first: float
+    second: float
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactComparison:
+    """Both artifacts on the states of questions that neither has seen."""
+
+    states: int
+    questions: int
+    left_out: int
+    measures: Mapping[str, MeasureComparison]
+
+
+def compare_artifacts(
+    first: Artifact, second: Artifact, collection: StateCollection, label: Label
+) -> ArtifactComparison:
+    """Measure both artifacts on the states with evidence and a label.
+
+    Raises:
+        CalibrationError: No such state is left, or all have the same outcome.
+    """
+    examples, seen = _select_unseen(collection, label, first, second)
+    both = [predict_answerability(examples, artifact.answerability.function()) for artifact in (first, second)]
+
+    def compare(measure: Callable[[Floats, Floats, Floats], Floats]) -> MeasureComparison:
+        one, other = (float(measure(p, examples.outcomes, examples.weights)) for p in both)
+        if measure is expected_calibration_error:
+            # Resampling raises a calibration error, the more the smaller it is: the bias of two does not cancel out.
+            return MeasureComparison(one, other, Estimate(round(one - other, 6)))
+        # The same draws for both: a hard question is hard for both.
+        drawn = np.subtract(*(examples.resample(partial(measure, p, examples.outcomes)) for p in both))
+        return MeasureComparison(one, other, estimate_from_resamples(one - other, drawn))
+
+    measures = {"Brier": compare(brier), "AUC": compare(auc), "ECE": compare(expected_calibration_error)}
+    return ArtifactComparison(len(examples), len(set(examples.questions)), seen, measures)

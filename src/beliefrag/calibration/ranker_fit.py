@@ -2,7 +2,7 @@
 
 A question gives one row for each passage that linked retrieval looks at. A row is right where the passage is needed:
 where it is named as supporting, or else where it holds an answer word for word. Passages that hold the answer beside
-the supporting ones count neither way, because nobody knows whether they would have done as well.
+the supporting ones count neither way: whether they would have done as well is unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.errors import CalibrationError, explain_missing_extra
-from beliefrag.retrieval.linked.features import FEATURES
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
-from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
-from beliefrag.retrieval.linked.rerank import Rerank
-
-__all__ = ["LEAST_QUESTIONS", "RankerExample", "collect_example", "fit_ranker", "unfitted_ranker"]
+from beliefrag.retrieval.linked.ranking import FEATURES, BoostedTrees, Ranker, Rerank
 
 LEAST_QUESTIONS = 30
 """With fewer questions the shipped ranker is better than one that is fitted on them."""
@@ -34,6 +30,7 @@ _SHRINKAGE = 20.0
 _PENALTY = 0.3
 
 Floats = NDArray[np.float32]
+_Rows = tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class RankerExample:
     features: Floats
     needed: NDArray[np.bool_]
     weights: NDArray[np.float64]
-    """How much each candidate counts; 0 where nobody knows whether it is needed."""
+    """How much each candidate counts; 0 where it is unknown whether it is needed."""
     again: Rerank
 
     @property
@@ -60,14 +57,9 @@ def collect_example(
     may_help: Callable[[str], bool] = lambda _: False,
     weight: float = 1.0,
 ) -> RankerExample | None:
-    """Gather the candidates of a question with their labels; None when the search finds nothing.
+    """Gather the candidates of a question with their labels; None if the search finds nothing.
 
-    Args:
-        retriever: Linked retrieval over the passages. Its ranker does not matter here.
-        question: What is asked.
-        needed: The ids of the passages that are needed.
-        may_help: Says of another passage, by its id, whether it holds the answer too.
-        weight: How much the question counts.
+    `needed` are the ids of the passages that are needed; `may_help` says of another whether it holds the answer too.
     """
     ranking = retriever.rank(question)
     if ranking is None:
@@ -83,12 +75,6 @@ def fit_ranker(
 ) -> Ranker:
     """Fit a linear first cut and boosted trees to the candidates of many questions.
 
-    Args:
-        examples: One for each question.
-        name: Names the ranker in the identities of retrievers.
-        about: On what it was fitted, for whoever reads the file.
-        trees: How many trees.
-
     Raises:
         CalibrationError: There are too few questions whose needed passages are among the candidates.
     """
@@ -97,17 +83,16 @@ def fit_ranker(
         raise CalibrationError(
             f"{len(usable)} of {len(examples)} questions have a needed passage among their candidates, and a ranker "
             f"needs {LEAST_QUESTIONS}.",
-            remedy="Give more questions, or answers that stand in the documents word for word.",
+            remedy="Give more questions, or answers that are in the documents word for word.",
         )
     # The second look must see the first as it is on questions that it was not fitted on.
     seen: list[_Rows] = []
     for part in range(_PARTS):
-        others = [each for at, each in enumerate(usable) if at % _PARTS != part]
-        first = _fit_first_look(others, trees)
-        seen += [_look_twice(each, first) for each in usable[part::_PARTS]]
-    second = _fit_trees(seen, trees)
-    first = _fit_first_look(usable, trees)
-    told = {
+        first = _fit_first_look([each for at, each in enumerate(usable) if at % _PARTS != part], trees)
+        for each in usable[part::_PARTS]:
+            kept, rows = first.look_twice(each.features, each.again.features)
+            seen.append((rows, each.needed[kept], each.weights[kept]))
+    origin = {
         **about,
         "name": name,
         "questions": len(usable),
@@ -115,21 +100,15 @@ def fit_ranker(
         "trees": trees,
         "kept": _KEPT,
     }
-    return replace(first, name=name, second=second, about=told)
-
-
-_Rows = tuple[Floats, NDArray[np.bool_], NDArray[np.float64]]
+    return replace(_fit_first_look(usable, trees), name=name, second=_fit_trees(seen, trees), about=origin)
 
 
 def _fit_first_look(examples: Sequence[RankerExample], trees: int) -> Ranker:
-    """Fit the linear cut and the first trees; the second look of what it gives sees nothing."""
+    """Fit the linear cut and the first trees; its second look is unfitted."""
     with explain_missing_extra("A fit", "bench"):
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    rows, needed, weights = (
-        np.concatenate(column)
-        for column in zip(*((each.features, each.needed, each.weights) for each in examples), strict=True)
-    )
+    rows, needed, weights = _stack([(each.features, each.needed, each.weights) for each in examples])
     mean, spread = rows.mean(0), rows.std(0) + 1e-6
     linear = LogisticRegression(C=_PENALTY, max_iter=400)
     linear.fit((rows - mean) / spread, needed, sample_weight=weights)
@@ -140,15 +119,14 @@ def _fit_first_look(examples: Sequence[RankerExample], trees: int) -> Ranker:
     for each in examples:
         kept, kept_rows = cut.look_once(each.features)
         seen.append((kept_rows, each.needed[kept], each.weights[kept]))
-    first = _fit_trees(seen, trees)
-    return replace(cut, trees=first)
+    return replace(cut, trees=_fit_trees(seen, trees))
 
 
 def _fit_trees(examples: Sequence[_Rows], trees: int) -> BoostedTrees:
     # Imported here: answering needs none of it.
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
 
-    rows, needed, weights = (np.concatenate(column) for column in zip(*examples, strict=True))
+    rows, needed, weights = _stack(examples)
     boosted = HistGradientBoostingClassifier(
         max_iter=trees,
         max_leaf_nodes=_LEAVES,
@@ -158,17 +136,39 @@ def _fit_trees(examples: Sequence[_Rows], trees: int) -> BoostedTrees:
         early_stopping=False,
     )
     boosted.fit(rows, needed, sample_weight=weights)
-    return BoostedTrees.from_fitted(boosted)
+    return _take_trees(boosted)
 
 
-def _look_twice(example: RankerExample, ranker: Ranker) -> _Rows:
-    """The kept candidates of a question as the second look sees them, with their labels and weights."""
-    kept, rows = ranker.look_twice(example.features, example.again.features)
-    return rows, example.needed[kept], example.weights[kept]
+def _take_trees(model: Any) -> BoostedTrees:
+    """Take the trees out of a fitted `HistGradientBoostingClassifier` of two classes without missing values."""
+    held = [each[0].nodes for each in model._predictors]
+    shape = (len(held), max(map(len, held)))
+    feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
+    threshold, value = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
+    own = np.arange(shape[1], dtype=np.int16)
+    for row, nodes in enumerate(held):
+        count, leaf = len(nodes), nodes["is_leaf"].astype(bool)
+        feature[row, :count] = np.where(leaf, 0, nodes["feature_idx"])
+        # Thresholds become 32-bit numbers that are not above the 64-bit ones, as the features are.
+        exact = np.where(leaf, np.inf, nodes["num_threshold"])
+        rounded = exact.astype(np.float32)
+        below = np.nextafter(rounded, np.float32(-np.inf))
+        threshold[row, :count] = np.where(rounded > exact, below, rounded)
+        left[row] = right[row] = own
+        left[row, :count] = np.where(leaf, own[:count], nodes["left"])
+        right[row, :count] = np.where(leaf, own[:count], nodes["right"])
+        value[row, :count] = np.where(leaf, nodes["value"], 0)
+    depth = max(int(nodes["depth"].max()) for nodes in held)
+    return BoostedTrees(feature, threshold, left, right, value, float(np.ravel(model._baseline_prediction)[0]), depth)
+
+
+def _stack(examples: Sequence[_Rows]) -> _Rows:
+    rows, needed, weights = (np.concatenate(column) for column in zip(*examples, strict=True))
+    return rows, needed, weights
 
 
 def unfitted_ranker() -> Ranker:
-    """Return a ranker that finds all candidates alike: what linked retrieval runs with while examples are gathered."""
+    """Return a ranker that ranks all candidates alike, to gather examples with."""
     leaf = np.zeros((1, 1), np.int16)
     nothing = np.zeros((1, 1), np.float32)
     trees = BoostedTrees(leaf, nothing, leaf, leaf, nothing, 0.0, 0)

@@ -7,14 +7,13 @@ the easy ones, so a mean over them alone would be too good.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beliefrag.calibration import Artifact
-from beliefrag.calibration.policy_replay import ReplayedEnding, UnrecordedStep, has_corrections, replay_policy
+from beliefrag.calibration.artifact import Artifact
+from beliefrag.calibration.replay import UnrecordedStep, replay_policy
 from beliefrag.errors import BeliefRAGError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
 from beliefrag.runs.partitions import Partition
@@ -28,9 +27,7 @@ from beliefrag.runs.statistics import (
     mean_over_datasets,
     pareto_front,
 )
-from beliefrag.types import TERMINAL, Action
-
-__all__ = ["ANSWER", "RECORDING", "RETRIEVAL_VALUE", "Grid", "Setting", "Tuning", "TuningError", "tune_thresholds"]
+from beliefrag.types import Action
 
 ANSWER = tuple(step / 20 for step in range(1, 20))
 RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -38,13 +35,21 @@ RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
 RECORDING = ("survey", "survey_uncorrected", "beliefrag")
 """Methods whose episodes the policy can be replayed on; the one with the most states first."""
 
-_ANY_SCALE = ScoreScale(0.0, 1.0)
-"""Recorded relevance is already on the scale of its corpus."""
+_COLLECT = (
+    "'beliefrag calibrate collect' tries an answer at every state until the budget ends; with --uncorrected it records "
+    "both ways, with and without corrections."
+)
 _Question = tuple[str, str]
+_Recordings = dict[_Question, tuple[Trajectory, ...]]
 
 
 class TuningError(BeliefRAGError):
     """The recorded states of a run cannot be used to choose thresholds."""
+
+
+def has_corrections(thresholds: Thresholds) -> bool:
+    """Return whether anything can start a correction."""
+    return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +61,23 @@ class Grid:
     corrections: tuple[bool, ...] | None = None
 
     def list_thresholds(self, own: Thresholds) -> list[Thresholds]:
-        """Return every combination of the values once; all other thresholds are the run's own."""
+        """Return every combination of the values once; all other thresholds are the run's own.
+
+        Corrections that are switched on are those of the run, or all three where it had none.
+        """
         answers = {*ANSWER, own.answer} if self.answer is None else set(self.answer)
         values = {*RETRIEVAL_VALUE, own.retrieval_value} if self.retrieval_value is None else set(self.retrieval_value)
         switches = {has_corrections(own)} if self.corrections is None else set(self.corrections)
+        switched = {
+            on: own
+            if on == has_corrections(own)
+            else replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)
+            for on in sorted(switches, reverse=True)
+        }
         return [
-            replace(_set_corrections(own, on), answer=answer, retrieval_value=value)
-            for answer, value, on in itertools.product(sorted(answers), sorted(values), sorted(switches, reverse=True))
+            replace(base, answer=answer, retrieval_value=value)
+            for answer, value, base in itertools.product(sorted(answers), sorted(values), switched.values())
         ]
-
-
-def _set_corrections(own: Thresholds, on: bool) -> Thresholds:
-    """Switch corrections. On is what the run had on, or all three where it had none."""
-    if on == has_corrections(own):
-        return own
-    return replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,6 @@ class Setting:
     """Share of wrong answers among those given; None also where none is given."""
     unrecorded: int = 0
     """Number of questions whose replay takes a step that was not recorded."""
-    missing: Action | None = None
-    """The action of that step, in most of them."""
     values: dict[_Question, tuple[float, float]] | None = None
     """Quality and tokens of each question."""
 
@@ -124,70 +129,66 @@ def tune_thresholds(
 ) -> Tuning:
     """Try thresholds on recorded states, choose a setting on xsel and check it on xhold.
 
-    Args:
-        run: The record of the run.
-        trajectories: Its recorded states.
-        artifact: The calibration to decide with.
-        grid: Which thresholds to try.
-        measure: What says how good an answer is.
-        max_tokens: Choose the greatest quality at no more mean tokens than this.
-        min_quality: Choose the fewest tokens at no less quality than this.
+    Choose the greatest quality at no more mean tokens than `max_tokens`, or the fewest tokens at no less quality than
+    `min_quality`; without a goal nothing is chosen.
 
     Raises:
         TuningError: No question to choose on has an answer with this measure, or no setting has a result.
     """
     own = thresholds_of(run)
     recordings, notes = _group_recordings(run, trajectories, measure)
-    parts = {part: {key: own for key, own in recordings.items() if own[0].partition is part} for part in Partition}
+    parts = {
+        part: {key: found for key, found in recordings.items() if found[0].partition is part} for part in Partition
+    }
     choosing, holding = parts[Partition.XSEL], parts[Partition.XHOLD]
     if not choosing:
         raise TuningError(
             f"None of the {len(recordings):,} recorded questions belongs to xsel, the part that chooses.",
             remedy="Collect more questions: 3 of 10 belong to it.",
         )
-    calibration = artifact.calibration(_ANY_SCALE)
+    # Recorded relevance is already on the scale of its corpus.
+    calibration = artifact.calibration(ScoreScale(0.0, 1.0))
     tried = [_replay(choosing, calibration, each, measure) for each in (grid or Grid()).list_thresholds(own)]
-    known = [each for each in tried if each.quality]
-    if not known:
+    if all(each.quality is None for each in tried):
         nearest = min(tried, key=lambda each: each.unrecorded)
         raise TuningError(
             f"No setting has a result: for at least {nearest.unrecorded:,} of {nearest.questions:,} questions a step "
-            f"at {nearest.missing} was not recorded.",
-            remedy=_advise_collection(nearest),
+            "was not recorded.",
+            remedy=_COLLECT,
         )
-    frontier = _find_frontier(known, own)
+    frontier = _find_frontier(tried, own)
     chosen = _choose(frontier, max_tokens, min_quality)
-    held_out = differences = None
+    held_out = None
     if chosen and holding:
-        held_out = (
-            _replay(holding, calibration, chosen.thresholds, measure),
-            _replay(holding, calibration, own, measure),
-        )
-        differences = _compare(*held_out)
-    notes += [
-        f"the fit of {artifact.name} saw {len(seen):,} of {len(questions):,} {part} questions: figures are too good"
-        for part, questions in parts.items()
-        if part is not Partition.XFIT and (seen := artifact.find_seen(key for _, key in questions))
-    ]
+        new, current = (_replay(holding, calibration, each, measure) for each in (chosen.thresholds, own))
+        held_out = new, current
+    for part in (Partition.XSEL, Partition.XHOLD):
+        if seen := artifact.find_seen(key for _, key in parts[part]):
+            notes.append(
+                f"the fit of {artifact.name} saw {len(seen):,} of {len(parts[part]):,} {part} questions: "
+                "figures are too good"
+            )
     if artifact.contaminated:
         notes.append(f"the fit of {artifact.name} saw held-out questions: figures on xhold are too good")
-    unknown = [each for each in tried if not each.quality]
-    if unknown:
+    if unknown := [each for each in tried if each.quality is None]:
         notes.append(
-            f"{len(unknown):,} of {len(tried):,} settings have no result, because a step was not recorded. "
-            f"{_advise_collection(unknown[0])}"
+            f"{len(unknown):,} of {len(tried):,} settings have no result, because a step was not recorded. {_COLLECT}"
         )
-    current = _replay(choosing, calibration, own, measure)
-    return Tuning(tuple(tried), tuple(frontier), chosen, current, held_out, differences, tuple(notes))
-
-
-_Recordings = dict[_Question, tuple[Trajectory, ...]]
+    return Tuning(
+        settings=tuple(tried),
+        frontier=tuple(frontier),
+        chosen=chosen,
+        current=_replay(choosing, calibration, own, measure),
+        held_out=held_out,
+        differences=_compare(*held_out) if held_out else None,
+        notes=tuple(notes),
+    )
 
 
 def _group_recordings(
     run: RunRecord, trajectories: Iterable[Trajectory], measure: Label
 ) -> tuple[_Recordings, list[str]]:
-    """Return the recordings of each question whose answers have the measure, and what to know about the others."""
+    """Return the recordings of each question whose answers have the measure, and a note about the others."""
     asked = {(name, key) for name, dataset in run.datasets.items() for key in dataset.question_ids}
     found: _Recordings = {}
     # Sorted, so that the order of the file and of its methods changes no number.
@@ -210,33 +211,29 @@ def _group_recordings(
 
 def _replay(questions: _Recordings, calibration: Calibration, thresholds: Thresholds, measure: Label) -> Setting:
     values: dict[_Question, tuple[float, float]] = {}
-    given = wrong = 0
-    missing: Counter[Action] = Counter()
+    given: list[float] = []
+    missing = 0
     for key, recordings in questions.items():
         end = replay_policy(recordings, calibration.answerability, calibration.retrieval_value, thresholds)
         if isinstance(end, UnrecordedStep):
-            missing[end.action] += 1
-            continue
-        quality = _score(end, measure)
-        values[key] = quality or 0.0, float(end.tokens)
-        given += quality is not None
-        wrong += quality is not None and quality < 0.5
+            missing += 1
+        elif end.action is Action.ABSTAIN:
+            values[key] = 0.0, float(end.tokens)
+        else:
+            given.append(end.state.scores[measure])
+            values[key] = given[-1], float(end.tokens)
     if missing:
-        action = max(missing, key=lambda each: (missing[each], each))
-        return Setting(thresholds, len(questions), unrecorded=missing.total(), missing=action)
+        return Setting(thresholds, len(questions), unrecorded=missing)
+    quality, tokens = (_average({key: pair[place] for key, pair in values.items()}) for place in (0, 1))
     return Setting(
         thresholds,
         len(questions),
-        quality=_average({key: value for key, (value, _) in values.items()}),
-        tokens=_average({key: value for key, (_, value) in values.items()}),
-        answered=given / len(questions),
-        error=wrong / given if given else None,
+        quality=quality,
+        tokens=tokens,
+        answered=len(given) / len(questions),
+        error=sum(value < 0.5 for value in given) / len(given) if given else None,
         values=values,
     )
-
-
-def _score(end: ReplayedEnding, measure: Label) -> float | None:
-    return None if end.action is Action.ABSTAIN else end.state.scores[measure]
 
 
 def _average(values: dict[_Question, float], *, resamples: int = MEAN_RESAMPLES) -> Estimate:
@@ -259,37 +256,26 @@ def _compare(first: Setting, second: Setting) -> tuple[Estimate, Estimate] | Non
     return quality, tokens
 
 
-def _costs(setting: Setting) -> tuple[float, float]:
-    """Return tokens and quality of a setting with a result."""
-    if setting.tokens is None or setting.quality is None:
-        raise ValueError("a setting without a result has no cost")
-    return setting.tokens.value, setting.quality.value
-
-
 def _find_frontier(settings: Sequence[Setting], own: Thresholds) -> list[Setting]:
-    """Return the frontier. Of settings with the same result, the one nearest to the run's own stands for all."""
+    """Return the frontier. Of settings with the same result, the one nearest to the run's own is kept."""
+
+    def distance(one: Thresholds) -> tuple[bool, float, float]:
+        apart = abs(one.answer - own.answer) + abs(one.retrieval_value - own.retrieval_value)
+        return has_corrections(one) != has_corrections(own), apart, one.answer
+
     nearest: dict[tuple[float, float], Setting] = {}
-    for setting in sorted(settings, key=lambda each: (*_costs(each), _distance(each.thresholds, own))):
-        nearest.setdefault(_costs(setting), setting)
-    tokens, quality = np.array(list(nearest)).T
-    return [setting for setting, kept in zip(nearest.values(), pareto_front(tokens, quality), strict=True) if kept]
-
-
-def _distance(one: Thresholds, own: Thresholds) -> tuple[bool, float, float]:
-    """Return how far thresholds lie from the run's own: corrections count before numbers; the last part breaks ties."""
-    apart = abs(one.answer - own.answer) + abs(one.retrieval_value - own.retrieval_value)
-    return has_corrections(one) != has_corrections(own), apart, one.answer
+    for setting in sorted(settings, key=lambda each: distance(each.thresholds)):
+        if setting.tokens and setting.quality:
+            nearest.setdefault((setting.tokens.value, setting.quality.value), setting)
+    costs = sorted(nearest)
+    tokens, quality = np.array(costs).T
+    return [nearest[cost] for cost, kept in zip(costs, pareto_front(tokens, quality), strict=True) if kept]
 
 
 def _choose(frontier: Sequence[Setting], max_tokens: float | None, min_quality: float | None) -> Setting | None:
     if max_tokens is not None:
-        return next((each for each in reversed(frontier) if _costs(each)[0] <= max_tokens), None)
+        affordable = [each for each in frontier if each.tokens and each.tokens.value <= max_tokens]
+        return affordable[-1] if affordable else None
     if min_quality is not None:
-        return next((each for each in frontier if _costs(each)[1] >= min_quality), None)
+        return next((each for each in frontier if each.quality and each.quality.value >= min_quality), None)
     return None
-
-
-def _advise_collection(setting: Setting) -> str:
-    if setting.missing in TERMINAL or (setting.missing is Action.RETRIEVE and has_corrections(setting.thresholds)):
-        return "'beliefrag calibrate collect' tries an answer at every state until the budget ends."
-    return "'beliefrag calibrate collect --uncorrected' records both ways, with and without corrections."

@@ -15,7 +15,7 @@ from beliefrag.calibration.artifact import (
     Quality,
     QualityOnOtherStates,
 )
-from beliefrag.calibration.artifact_checks import BIASED, ArtifactCheck, ArtifactComparison
+from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
@@ -70,7 +70,7 @@ def comparison_table(found: ArtifactComparison, label: str) -> Table:
     rows = []
     for name, each in found.measures.items():
         gap = each.difference
-        if name in BIASED:
+        if name == "ECE":
             reading = "no interval: resampling would bias it"
         elif gap.low is None or gap.high is None:
             reading = "too few questions to say"

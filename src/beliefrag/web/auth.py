@@ -1,12 +1,11 @@
-"""Who may use a server. All servers check the Host header and a token here, and send the same protective headers.
+"""Who may use a server: its names, the token of programs, the key of a browser, and the protective headers.
 
 On loopback the Host header must be a name of this machine. A web page can point a name of its own at 127.0.0.1 and let
 a browser send requests to it (DNS rebinding), but it cannot choose the Host header.
 
-Programs send the token in a header. A browser gets it in an address, which the command prints, and keeps it in a
-cookie that scripts and other sites cannot use. A browser that the command itself opens gets an address that works once,
-because other users of the machine can read the command lines of processes. The page to ask in sends questions and
-feedback: these must also come from a page of the server itself, which the browser tells in the header Origin.
+A browser gets its key in an address, which the command prints, and keeps it in a cookie that scripts and other sites
+cannot use. A browser that the command itself opens gets an address that works once, because other users of the machine
+can read the command lines of processes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers
@@ -30,25 +28,14 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import refuse
 
-__all__ = [
-    "PAGE_POLICY",
-    "AllowedHosts",
-    "BearerToken",
-    "BrowserKey",
-    "Credential",
-    "ServerAuth",
-    "TokenOrBrowserKey",
-    "came_from_page",
-    "is_loopback",
-    "read_token",
-]
+__all__ = ["PAGE_POLICY", "AllowedHosts", "BrowserKey", "ServerAuth", "came_from_page", "is_loopback", "read_token"]
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
-_SHORTEST_TOKEN = 16
-_LONGEST_PAGE_PATH = 200
+_MIN_TOKEN = 16
+_MAX_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
-"""They need no token: they only say yes or no, to whatever watches the server."""
+"""They need no token: they only answer yes or no, to whatever watches the server."""
 _FROM_PAGE = "beliefrag.from_page"
 """Set in the scope of a request that a browser with the key has sent."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
@@ -58,7 +45,7 @@ PAGE_POLICY = (
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'; require-trusted-types-for 'script'; "
     "trusted-types 'none'"
 )
-"""For pages: nothing but our own files, nothing inline, and no way to turn text into markup."""
+"""For pages: only our own files, nothing inline, and no way to turn text into markup."""
 _API_POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -81,14 +68,10 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(file: Path | None, host: str) -> str | None:
-    """Read the token from a file, or else from BELIEFRAG_TOKEN.
-
-    Args:
-        file: The file that holds it, if one was named.
-        host: The address to listen at.
+    """Read the token from a file, or else from BELIEFRAG_TOKEN; return None if there is none and none is needed.
 
     Raises:
-        SettingsError: The token cannot be read or is too weak, or there is none and the address is not loopback.
+        SettingsError: The token cannot be read or is too weak, or there is none and other machines can reach the host.
     """
     if file is not None:
         try:
@@ -96,9 +79,8 @@ def read_token(file: Path | None, host: str) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise SettingsError(f"The token file {file} cannot be read: {reason}.", remedy="Check the path.") from None
-        source = f"The token in {file}"
     else:
-        token, source = os.environ.get(TOKEN_VARIABLE, "").strip(), f"The token in {TOKEN_VARIABLE}"
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not token and file is None:
         if is_loopback(host):
             return None
@@ -106,22 +88,17 @@ def read_token(file: Path | None, host: str) -> str | None:
             f"Other machines can reach a server at {host}, and there is no token.",
             remedy=f"Set {TOKEN_VARIABLE} or give --token-file, or listen at 127.0.0.1.",
         )
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+    if len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
-            f"{source} cannot be used: a token needs at least {_SHORTEST_TOKEN} ASCII characters without spaces.",
+            f"The token in {file or TOKEN_VARIABLE} cannot be used: "
+            f"a token needs at least {_MIN_TOKEN} ASCII characters without spaces.",
             remedy="Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'.",
         )
     return token
 
 
 class AllowedHosts:
-    """The names by which clients may call a server.
-
-    Args:
-        names: The names; None accepts every well-formed name.
-        port: The port that must be in the header; None accepts every port.
-        remedy: What to tell a client that uses another name.
-    """
+    """The names, and perhaps the port, by which clients may call a server; None accepts all that are well-formed."""
 
     def __init__(self, names: Iterable[str] | None, *, port: int | None = None, remedy: str = "") -> None:
         self._names = None if names is None else {name.lower() for name in names}
@@ -145,78 +122,15 @@ class AllowedHosts:
         return self._names is None or (found["address"] or found["name"]) in self._names
 
 
-class Credential(Protocol):
-    """What a client must show to be let in."""
-
-    content_policy: str
-    """The Content-Security-Policy of the server's responses."""
-
-    def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return None for a request that may pass, otherwise the response to it."""
-        ...
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a refusal in the form that its clients read."""
-        ...
-
-
-class BearerToken:
-    """A token in the header Authorization, for programs.
-
-    Args:
-        token: The token; None lets everybody in.
-    """
-
-    content_policy = _API_POLICY
-
-    def __init__(self, token: str | None) -> None:
-        self._digest = None if token is None else _digest(token)
-
-    def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Compare the token; health checks need none."""
-        if self._digest is None or scope["path"] in _OPEN_PATHS:
-            return None
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        # Digests of equal length are compared, so the time taken says nothing about the token.
-        if hmac.compare_digest(_digest(given.strip()), self._digest) and scheme.lower() == "bearer":
-            return None
-        problem = HttpProblem(
-            401,
-            "unauthorised",
-            "The token is missing or wrong.",
-            remedy="Send the header Authorization: Bearer TOKEN.",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-        return refuse(scope, problem)
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a problem document."""
-        return refuse(scope, problem)
-
-
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
-    Pages can be read. Where a page may send something, it must be a page of this very server.
-
-    Args:
-        token: What the browser must know.
-        once: A second key that the first request may show in its place; None where no browser is opened.
-        port: Where the server listens. Cookies are shared between ports, so the cookie's name holds it.
-        command: The command that printed the address, for a person who opened another one.
-        may_send: Whether a page may send something, or can only be read.
+    A second key works for one request alone. Cookies are shared between ports, so the cookie's name holds the port. If
+    pages may send something, they must be pages of this very server.
     """
 
-    content_policy = PAGE_POLICY
-
     def __init__(
-        self,
-        token: str,
-        once: str | None,
-        port: int,
-        *,
-        command: str = "beliefrag view",
-        may_send: bool = False,
+        self, token: str, once: str | None, port: int, *, command: str = "beliefrag view", may_send: bool = False
     ) -> None:
         self._token = token
         self._once = once
@@ -225,105 +139,72 @@ class BrowserKey:
         self._may_send = may_send
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Move the key from the address into a cookie, and afterwards read it from there."""
-        if len(scope["path"]) > _LONGEST_PAGE_PATH:
-            return self.refuse(scope, HttpProblem(404, "not_found", "There is no such page."))
+        """Move the key from the address into a cookie, and afterwards read it from there.
+
+        Raises:
+            HttpProblem: The key is missing or wrong, or this may not be sent.
+        """
+        if len(scope["path"]) > _MAX_PAGE_PATH:
+            raise HttpProblem(404, "not_found", "There is no such page.")
         sends = scope["method"] not in ("GET", "HEAD")
         if sends and not (self._may_send and scope["method"] == "POST"):
-            return self.refuse(scope, HttpProblem(405, "wrong_method", "These pages can only be read."))
+            raise HttpProblem(405, "wrong_method", "These pages can only be read.")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
-        if self._is_token(given) or self._use_once(given, scope["method"]):
-            return self._give_cookie(scope["path"], [pair for pair in query if pair[0] != "token"])
+        used_once = scope["method"] == "GET" and self._once is not None and _is_same(given, self._once)
+        if used_once:
+            self._once = None
+        if used_once or _is_same(given, self._token):
+            # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
+            rest = urlencode([pair for pair in query if pair[0] != "token"])
+            target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
+            answer = Response(status_code=303, headers={"Location": target})
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return answer
         if not self.has_cookie(headers):
             words = f"Open the whole address that '{self._command}' printed: it holds a key."
-            return self.refuse(scope, HttpProblem(403, "no_key", words))
+            raise HttpProblem(403, "no_key", words)
         if sends and not _is_same_origin(headers):
-            return self.refuse(scope, HttpProblem(403, "other_origin", "Only a page of this server may send this."))
+            raise HttpProblem(403, "other_origin", "Only a page of this server may send this.")
         scope[_FROM_PAGE] = True
         return None
 
     def has_cookie(self, headers: Headers) -> bool:
-        """Whether a request has the cookie with the key."""
-        return self._is_token(_read_cookies(headers.get("cookie", "")).get(self._cookie, ""))
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a line of text, for a person to read."""
-        return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
-
-    def _give_cookie(self, path: str, query: list[tuple[str, str]]) -> Response:
-        # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
-        target = "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
-        answer = Response(status_code=303, headers={"Location": target})
-        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-        return answer
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
-
-    def _use_once(self, given: str, method: str) -> bool:
-        if method != "GET" or self._once is None or not hmac.compare_digest(given.encode(), self._once.encode()):
+        """Return whether a request has the cookie with the key."""
+        try:
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
             return False
-        self._once = None
-        return True
-
-
-class TokenOrBrowserKey:
-    """Lets programs in by the token and browsers by their key, for a server that has both a page and an interface.
-
-    Args:
-        token: What programs show, at the addresses below /v1 and those that only they use.
-        browser: What browsers show.
-    """
-
-    content_policy = PAGE_POLICY
-
-    def __init__(self, token: BearerToken, browser: BrowserKey) -> None:
-        self._token = token
-        self._browser = browser
-
-    def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Asks for the key on the page, and elsewhere where the browser shows it; otherwise for the token."""
-        if _is_for_programs(scope["path"]) and not self._browser.has_cookie(headers):
-            return self._token.check(scope, headers)
-        return self._browser.check(scope, headers)
-
-    def refuse(self, scope: Scope, problem: HttpProblem) -> Response:
-        """Return a refusal in the form that the clients of the path read."""
-        return (self._token if _is_for_programs(scope["path"]) else self._browser).refuse(scope, problem)
+        return morsel is not None and _is_same(morsel.value, self._token)
 
 
 def came_from_page(scope: Scope) -> bool:
-    """Whether a browser with the key has sent a request."""
+    """Return whether a browser with the key has sent a request."""
     return scope.get(_FROM_PAGE, False) is True
-
-
-def _is_for_programs(path: str) -> bool:
-    return path.startswith("/v1/") or path in _OPEN_PATHS or path in ("/metrics", "/openapi.json")
-
-
-def _is_same_origin(headers: Headers) -> bool:
-    """Whether the page that sends a request came from the same server. Its scheme may be that of a proxy."""
-    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return False
-    origin = urlsplit(headers.get("origin", ""))
-    return origin.scheme in ("http", "https") and origin.netloc.lower() == headers.get("host", "").strip().lower()
 
 
 class ServerAuth:
     """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
-    Args:
-        app: What is protected.
-        credential: What clients must show.
-        hosts: The names by which they may call the server.
+    Programs show the token, if there is one. On a server with pages, browsers show their key everywhere, and programs
+    without it may call the addresses that are theirs unless `programs` is false.
     """
 
-    def __init__(self, app: ASGIApp, *, credential: Credential, hosts: AllowedHosts) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: AllowedHosts,
+        token: str | None = None,
+        browser: BrowserKey | None = None,
+        programs: bool = True,
+    ) -> None:
         self._app = app
-        self._credential = credential
         self._hosts = hosts
-        headers = _HEADERS | {"Content-Security-Policy": credential.content_policy}
+        self._token = token
+        self._browser = browser
+        self._programs = programs
+        headers = _HEADERS | {"Content-Security-Policy": _API_POLICY if browser is None else PAGE_POLICY}
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -339,28 +220,50 @@ class ServerAuth:
                 message["headers"] = [*message["headers"], *missing]
             await send(message)
 
-        refusal = self._check(scope)
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        await (self._check(scope) or self._app)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
-        if "content-length" in headers and "transfer-encoding" in headers:
-            # A proxy may believe the one and this server the other, and then they disagree where the request ends.
-            words = "The request has both Content-Length and Transfer-Encoding."
-            close = {"Connection": "close"}
-            return self._credential.refuse(scope, HttpProblem(400, "ambiguous_length", words, headers=close))
-        if self._hosts.accept(headers):
-            return self._credential.check(scope, headers)
-        words = "The Host header names another server."
-        return self._credential.refuse(scope, HttpProblem(421, "wrong_host", words, remedy=self._hosts.remedy))
+        headers, browser = Headers(scope=scope), self._browser
+        if browser and self._programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
+            browser = None
+        try:
+            if "content-length" in headers and "transfer-encoding" in headers:
+                # A proxy may believe the one and this server the other, and then they disagree where the request ends.
+                words = "The request has both Content-Length and Transfer-Encoding."
+                raise HttpProblem(400, "ambiguous_length", words, headers={"Connection": "close"})
+            if not self._hosts.accept(headers):
+                words = "The Host header names another server."
+                raise HttpProblem(421, "wrong_host", words, remedy=self._hosts.remedy)
+            if browser is not None:
+                return browser.check(scope, headers)
+            self._check_token(scope, headers)
+        except HttpProblem as problem:
+            if browser is None:
+                return refuse(scope, problem)
+            return PlainTextResponse(str(problem), problem.status, headers=problem.headers)
+        return None
+
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if self._token is None or scope["path"] in _OPEN_PATHS:
+            return
+        if not (_is_same(given.strip(), self._token) and scheme.lower() == "bearer"):
+            words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
+            raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+def _is_for_programs(path: str) -> bool:
+    return path.startswith("/v1/") or path in _OPEN_PATHS or path in ("/metrics", "/openapi.json")
 
 
-def _read_cookies(header: str) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
-    except CookieError:
-        return {}
+def _is_same_origin(headers: Headers) -> bool:
+    """Return whether a page of the same server sends a request. Its scheme may be that of a proxy."""
+    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return False
+    origin = urlsplit(headers.get("origin", ""))
+    return origin.scheme in ("http", "https") and origin.netloc.lower() == headers.get("host", "").strip().lower()
+
+
+def _is_same(given: str, secret: str) -> bool:
+    """Compare digests of equal length, so that the time taken depends on neither text."""
+    return hmac.compare_digest(*(hashlib.sha256(text.encode()).digest() for text in (given, secret)))

@@ -1,4 +1,4 @@
-"""What a server accepts at most: the limits, and the middleware that reads a request's body within them."""
+"""What a server accepts at most, and the middleware that reads a request's body within these limits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from beliefrag.errors import SettingsError
 from beliefrag.types import Budget
 from beliefrag.web.problems import HttpProblem
-from beliefrag.web.request_log import refuse, request_record
+from beliefrag.web.request_log import ClientDisconnected, refuse
 
 __all__ = ["BodyLimit", "ServerLimits"]
-
-_MAY_BE_ZERO = frozenset({"queue", "grace"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +27,19 @@ class ServerLimits:
     queue: int = 16
     """How many requests may wait; further ones are refused."""
     timeout: float = 120.0
-    """Seconds that an episode may take. The wait for its turn does not count."""
+    """Seconds for an episode; the wait for its turn does not count."""
     grace: float = 30.0
-    """Seconds that running episodes are given at shutdown."""
+    """Seconds for running episodes at shutdown."""
     heartbeat: float = 15.0
-    """Seconds of silence in a stream after which a comment keeps the connection alive, and those between two news of
-    the queue."""
+    """Seconds of silence after which a stream gets a comment, and between two messages about the queue."""
     body_seconds: float = 10.0
-    """Seconds within which a request's body must have arrived."""
+    """Seconds for a request's body."""
     connections: int = 1_000
     """How many connections may be open; never more than half of the files that the process may open."""
     connections_per_client: int = 256
     """How many of them may be from one address."""
     header_seconds: float = 10.0
-    """Seconds within which the next request's header must have arrived on an open connection."""
+    """Seconds for the next request's header on an open connection."""
     stall_seconds: float = 30.0
     """Seconds after which a client that does not read its response is disconnected."""
     sessions: int = 256
@@ -53,38 +50,29 @@ class ServerLimits:
     """The most that a request may ask for."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name != "budget" and (value < 0 or (value == 0 and field.name not in _MAY_BE_ZERO)):
-                raise SettingsError(f"The limit {field.name} cannot be {value}.", remedy="Give a number above 0.")
+        for name in (field.name for field in fields(self) if field.name != "budget"):
+            value = getattr(self, name)
+            if value < 0 or (value == 0 and name not in ("queue", "grace")):
+                raise SettingsError(f"The limit {name} cannot be {value}.", remedy="Give a number above 0.")
 
 
 class BodyLimit:
-    """Middleware that reads the whole body first and stops as soon as it is too long or too slow.
-
-    The header Content-Length is used only to refuse early. A chunked body has none, so the bytes are counted as well.
-
-    Args:
-        app: The application that gets the body.
-        limits: How long the body may be, in bytes and in seconds.
-    """
+    """Middleware that reads the whole body first, and refuses one that is too long or too slow."""
 
     def __init__(self, app: ASGIApp, *, limits: ServerLimits) -> None:
         self._app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its body or refuse it."""
+        """Pass on a request with its body, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         try:
             body = await self._read_body(Headers(scope=scope), receive)
         except HttpProblem as problem:
+            problem.headers = {"Connection": "close"}
             await refuse(scope, problem)(scope, receive, send)
-            return
-        if body is None:
-            request_record(scope).client_left = True
             return
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -93,35 +81,23 @@ class BodyLimit:
 
         await self._app(scope, receive_again, send)
 
-    async def _read_body(self, headers: Headers, receive: Receive) -> bytes | None:
-        """Return the body; None if the client left before it had arrived."""
+    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
+        limits = self._limits
+        # Used only to refuse early: a chunked body has none.
         announced = headers.get("content-length", "")
-        if announced.isdecimal() and int(announced[:20]) > self._limits.request_bytes:
-            raise self._too_large()
         body = bytearray()
+        is_complete = False
         try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                while True:
+            async with asyncio.timeout(limits.body_seconds):
+                while not is_complete:
+                    if max(len(body), int(announced[:20] if announced.isdecimal() else 0)) > limits.request_bytes:
+                        raise HttpProblem(413, "too_large", f"The body has more than {limits.request_bytes:,} bytes.")
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        return None
+                        raise ClientDisconnected
                     body += message.get("body", b"")
-                    if len(body) > self._limits.request_bytes:
-                        raise self._too_large()
-                    if not message.get("more_body", False):
-                        return bytes(body)
+                    is_complete = not message.get("more_body", False) and len(body) <= limits.request_bytes
         except TimeoutError:
-            raise HttpProblem(
-                408,
-                "slow_request",
-                f"The body did not arrive within {self._limits.body_seconds:g} seconds.",
-                headers={"Connection": "close"},
-            ) from None
-
-    def _too_large(self) -> HttpProblem:
-        return HttpProblem(
-            413,
-            "too_large",
-            f"The body has more than {self._limits.request_bytes:,} bytes.",
-            headers={"Connection": "close"},
-        )
+            words = f"The body did not arrive within {limits.body_seconds:g} seconds."
+            raise HttpProblem(408, "slow_request", words) from None
+        return bytes(body)

@@ -16,13 +16,12 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.events import CallFinished, Event, Finished, Retrieved, Started
-from beliefrag.outcome import Failed
-from beliefrag.web.admission import Waiting
+from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
 if TYPE_CHECKING:
-    from beliefrag.web.server_metrics import ServerMetrics
+    from beliefrag.web.monitoring import ServerMetrics
+    from beliefrag.web.service import Waiting
 
 __all__ = [
     "ClientDisconnected",
@@ -37,13 +36,13 @@ __all__ = [
 _log = logging.getLogger(__name__)
 _SCOPE_KEY = "beliefrag.request"
 _CLIENT_LEFT = 499
-"""The status that is logged when the client left; nothing was sent."""
+"""The status that is logged if the client left; nothing was sent."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LOGGERS = ("beliefrag", "uvicorn", "opentelemetry")
+_LIBRARIES = {"uvicorn": logging.WARNING, "opentelemetry": logging.WARNING, "mcp": logging.ERROR}
+"""The levels of their logs; warnings of the MCP library quote headers."""
 _MASK = "***"
-_LONGEST_ERROR = 1_000
-"""Characters of an error that are logged."""
+_MAX_ERROR_CHARS = 1_000
 _CREDENTIALS = (
     # The user information of an address: https://user:password@host
     (re.compile(r"(://)[^\s/@]+@"), rf"\1{_MASK}@"),
@@ -81,46 +80,48 @@ class RequestRecord:
     cause: str | None = None
     """The kind of error of a failed episode."""
     error: str | None = None
-    """What a known kind of error said, without credentials. Clients do not get it."""
+    """The message of an expected error, without credentials. Clients do not get it."""
     answerability: float | None = None
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
+    calls: list[ModelCall] = field(default_factory=list)
     refused: str | None = None
     """Why the request was refused before an episode began."""
     waiting: Waiting | None = None
-    """Where the question stood in the queue when it came."""
+    """The place of the question in the queue when it came."""
     client_left: bool = False
-    """Whether the client left before it was answered."""
     _texts: list[str] = field(default_factory=list)
     """The question and the passages of the episode, which must not get into the log."""
 
-    def on_event(self, event: Event) -> None:
-        """Add up what an event says about cost and outcome."""
-        if isinstance(event, Started):
-            self._texts.append(event.question.text)
-        elif isinstance(event, Retrieved):
-            self._texts += [event.query or "", *(hit.passage.text for hit in event.hits)]
-        elif isinstance(event, CallFinished):
-            self.calls += 1
-            self.tokens_in += event.tokens_in
-            self.tokens_out += event.tokens_out
-        elif isinstance(event, Finished):
-            self.answerability = event.outcome.answerability
-            if isinstance(event.outcome, Failed):
-                self.cause = event.outcome.cause
-                # The message of an unforeseen error can quote anything, also the question.
-                known = problem_of_failure(self.cause).status != 500
-                self.error = _remove_quotes(mask_credentials(event.outcome.error), self._texts) if known else None
+    def on_progress(self, progress: Progress) -> None:
+        """Add up cost and outcome."""
+        if isinstance(progress, Step):
+            self.calls += progress.calls
+            self._texts += [passage.text for passage in progress.passages.values()]
+            self._texts += [progress.search.query or ""] if progress.search else []
+        elif isinstance(progress, Episode):
+            self.calls += progress.calls_before_failure
+            self._texts.append(progress.question.text)
+            self.answerability, self.cause = progress.answerability, progress.cause or None
+            # The message of an unforeseen error can quote anything, also the question.
+            if progress.error is not None and problem_of_failure(progress.cause).status != 500:
+                self.error = _remove_quotes(mask_credentials(progress.error.message), self._texts)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """Keep how the episode ended."""
         self.outcome = ending
 
+    def fields(self) -> dict[str, Any]:
+        """Return what the log says about a request or a call."""
+        record = {name: getattr(self, name) for name in ("outcome", "answerability", "refused", "cause", "error")}
+        if self.outcome is not None:
+            record["calls"] = len(self.calls)
+            record["tokens_in"] = sum(call.tokens_in for call in self.calls)
+            record["tokens_out"] = sum(call.tokens_out for call in self.calls)
+        return {name: value for name, value in record.items() if value is not None}
+
 
 def mask_credentials(text: str) -> str:
     """Return a text for the log in which everything that looks like a credential, whole or in part, is masked."""
-    text = text[:_LONGEST_ERROR]
+    text = text[:_MAX_ERROR_CHARS]
     for pattern, replacement in _CREDENTIALS:
         text = pattern.sub(replacement, text)
     return text
@@ -143,7 +144,7 @@ def request_record(scope: Scope) -> RequestRecord:
 
 
 def refuse(scope: Scope, problem: HttpProblem) -> Response:
-    """Notes in the request's record why it is refused and return the response that says so."""
+    """Record why a request is refused, and return the response to it."""
     record = request_record(scope)
     if record.outcome is None:
         record.refused = problem.code
@@ -151,15 +152,7 @@ def refuse(scope: Scope, problem: HttpProblem) -> Response:
 
 
 class RequestLog:
-    """The outermost middleware: logs and counts every request, and answers when a handler breaks.
-
-    The log holds method, route, status, time and cost. It holds no question, no passage, no answer, no header and no
-    address with values in it, because those belong to the client.
-
-    Args:
-        app: Everything else.
-        metrics: Where requests are counted.
-    """
+    """The outermost middleware: it logs and counts every request, and answers if a handler breaks."""
 
     def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
         self._app = app
@@ -179,7 +172,14 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *_own_headers(record)]
+                headers = {"x-request-id": record.request_id}
+                if (waiting := record.waiting) is not None:
+                    headers["x-queue-place"] = str(waiting.place)
+                    headers |= (
+                        {} if waiting.expected_seconds is None else {"x-queue-seconds": str(waiting.expected_seconds)}
+                    )
+                own = [(name.encode(), value.encode()) for name, value in headers.items()]
+                message["headers"] = [*message["headers"], *own]
             await send(message)
 
         try:
@@ -189,8 +189,8 @@ class RequestLog:
         except Exception as error:
             # The message of an unforeseen error can quote anything; the traceback is for --debug.
             kind = type(error).__name__
-            _log.error("A request broke.", extra={"fields": {"request_id": record.request_id, "error": kind}})
-            _log.debug("It broke here.", exc_info=True)
+            _log.error("A request failed.", extra={"fields": {"request_id": record.request_id, "error": kind}})
+            _log.debug("It failed here.", exc_info=True)
             if not status:
                 problem = HttpProblem(500, "internal", f"Internal error, {kind}.")
                 await problem.response(scope["path"], record.request_id)(scope, receive, send_with_id)
@@ -202,30 +202,13 @@ class RequestLog:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route's pattern and not the path, because a path can hold anything.
         route = getattr(scope.get("route"), "path", "none")
-        metrics = self._metrics
-        metrics.find(metrics.requests, method, route, str(status)).inc()
-        metrics.find(metrics.request_seconds, route).observe(seconds)
-        fields: dict[str, Any] = {"request_id": record.request_id, "method": method, "route": route, "status": status}
+        self._metrics.on_request(method, route, status, seconds, record.refused)
+        fields = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
         if record.waiting is not None and record.waiting.place:
             fields["queue_place"] = record.waiting.place
-        if record.refused is not None:
-            self._metrics.refused.labels(record.refused).inc()
-            fields["refused"] = record.refused
-        if record.outcome is not None:
-            names = ("outcome", "answerability", "calls", "tokens_in", "tokens_out")
-            fields |= {name: getattr(record, name) for name in names}
-        fields |= {name: value for name in ("cause", "error") if (value := getattr(record, name)) is not None}
-        _log.log(logging.WARNING if status >= 500 else logging.INFO, "request", extra={"fields": fields})
-
-
-def _own_headers(record: RequestRecord) -> list[tuple[bytes, bytes]]:
-    headers = [(b"x-request-id", record.request_id.encode())]
-    if (waiting := record.waiting) is not None:
-        headers.append((b"x-queue-place", b"%d" % waiting.place))
-        if waiting.expected_seconds is not None:
-            headers.append((b"x-queue-seconds", b"%d" % waiting.expected_seconds))
-    return headers
+        level = logging.WARNING if status >= 500 else logging.INFO
+        _log.log(level, "request", extra={"fields": fields | record.fields()})
 
 
 class _JsonLine(logging.Formatter):
@@ -241,24 +224,23 @@ class _JsonLine(logging.Formatter):
 
 @contextlib.contextmanager
 def json_log(stream: TextIO) -> Iterator[None]:
-    """Write the logs of this package and of its server to a stream, one JSON object per line, while it is entered."""
+    """Write the logs of this package and of its servers to a stream, one JSON object per line, while it is entered."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonLine())
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [(list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
-    ours = logging.getLogger("beliefrag.web")
-    level_before = ours.level
-    for logger in loggers:
-        logger.handlers, logger.propagate = [handler], False
-    # With --debug everything is logged, which can include text.
-    if loggers[0].getEffectiveLevel() > logging.INFO:
-        ours.setLevel(logging.INFO)
-    for logger in loggers[1:]:
-        logger.setLevel(logging.WARNING)
+    level = logging.getLogger("beliefrag").getEffectiveLevel()
+    levels = {"beliefrag": level, "beliefrag.web": min(level, logging.INFO), **_LIBRARIES}
+    if level <= logging.DEBUG:
+        levels["mcp"] = level
+    before = []
+    for name, each in levels.items():
+        logger = logging.getLogger(name)
+        before.append((logger, logger.handlers, logger.propagate, logger.level))
+        logger.setLevel(each)
+        if name != "beliefrag.web":
+            logger.handlers, logger.propagate = [handler], False
     try:
         yield
     finally:
-        ours.setLevel(level_before)
-        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        for logger, handlers, propagate, each in before:
             logger.handlers, logger.propagate = handlers, propagate
-            logger.setLevel(level)
+            logger.setLevel(each)

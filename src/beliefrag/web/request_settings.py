@@ -12,10 +12,10 @@ from beliefrag.errors import BeliefRAGError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 
-__all__ = ["RequestBudget", "RequestSettings", "RequestThresholds", "assembly_for_request", "check_question"]
+__all__ = ["RequestBudget", "RequestSettings", "assembly_for_request", "check_question"]
 
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-_OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
@@ -47,17 +47,15 @@ class RequestSettings(BaseModel):
 
     budget: RequestBudget = RequestBudget()
     thresholds: RequestThresholds = RequestThresholds()
-    max_error: _OpenShare | None = Field(
+    max_error: OpenShare | None = Field(
         default=None,
         description="largest share of wrong answers among those given; needs a guarantee in the server's calibration",
     )
-    confidence: _OpenShare | None = Field(
-        default=None, description="the probability with which the limit of max_error must hold"
-    )
+    confidence: OpenShare | None = Field(default=None, description="the probability with which max_error must hold")
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
-    """Return the question back if it can be asked.
+    """Return the question if it can be asked.
 
     Raises:
         HttpProblem: It is empty or too long.
@@ -66,13 +64,8 @@ def check_question(text: str, service: AnswerService, *, field: str | None = Non
     if not text.strip():
         raise HttpProblem(422, "empty_question", "The question is empty.", remedy="Ask something.", field=field)
     if len(text) > most:
-        raise HttpProblem(
-            422,
-            "question_too_long",
-            f"The question has {len(text):,} characters.",
-            remedy=f"Ask with at most {most:,}.",
-            field=field,
-        )
+        words, remedy = f"The question has {len(text):,} characters.", f"Ask with at most {most:,}."
+        raise HttpProblem(422, "question_too_long", words, remedy=remedy, field=field)
     return text
 
 
@@ -85,59 +78,41 @@ def assembly_for_request(service: AnswerService, wanted: RequestSettings | None)
     if wanted is None:
         return service.assembly
     settings = service.settings
-    _check_limits(service, wanted)
+    given: dict[str, Any] = wanted.model_dump(exclude_none=True)
+    budget = given.pop("budget")
+    for name, value in budget.items():
+        if value > (most := getattr(service.limits.budget, name)):
+            words = f"A budget of {value} {name} is more than this server allows."
+            raise _refusal(f"budget.{name}", words, remedy=f"Ask for at most {most}.", code="above_cap")
     _check_guarantee(service, wanted)
     try:
-        changes: dict[str, Any] = {
-            "budget": replace(settings.budget, **_given_values(wanted.budget)),
-            "thresholds": replace(settings.thresholds, **_given_values(wanted.thresholds)),
+        given |= {
+            "budget": replace(settings.budget, **budget),
+            "thresholds": replace(settings.thresholds, **given["thresholds"]),
         }
-        changes |= {name: value for name in ("max_error", "confidence") if (value := getattr(wanted, name)) is not None}
-        return change_policy(service.assembly, settings.model_copy(update=changes))
+        return change_policy(service.assembly, settings.model_copy(update=given))
     except ValueError as error:
-        raise HttpProblem(422, "settings", f"{error}.", field="settings") from None
+        raise _refusal("", f"{error}.") from None
     except BeliefRAGError as error:
-        raise HttpProblem(422, "settings", error.message, remedy="Leave the setting out.", field="settings") from None
-
-
-def _given_values(group: BaseModel) -> dict[str, Any]:
-    return group.model_dump(exclude_none=True)
-
-
-def _check_limits(service: AnswerService, wanted: RequestSettings) -> None:
-    for name, value in _given_values(wanted.budget).items():
-        most = getattr(service.limits.budget, name)
-        if value > most:
-            raise HttpProblem(
-                422,
-                "above_cap",
-                f"A budget of {value} {name} is more than this server allows.",
-                remedy=f"Ask for at most {most}.",
-                field=f"settings.budget.{name}",
-            )
+        raise _refusal("", error.message, remedy="Leave the setting out.") from None
 
 
 def _check_guarantee(service: AnswerService, wanted: RequestSettings) -> None:
     """Refuse a weaker guarantee than the operator's, which holds for all clients."""
     settings = service.settings
-    if wanted.confidence is not None and wanted.max_error is None and settings.max_error is None:
-        raise HttpProblem(
-            422,
-            "settings",
-            "confidence needs max_error: it is the probability with which that limit must hold.",
-            field="settings.confidence",
-        )
     if settings.max_error is None:
+        if wanted.confidence is not None and wanted.max_error is None:
+            words = "confidence needs max_error: it is the probability with which that limit must hold."
+            raise _refusal("confidence", words)
         return
-    if wanted.max_error is not None and wanted.max_error > settings.max_error:
-        name, value = "max_error", settings.max_error
-    elif wanted.confidence is not None and wanted.confidence < settings.confidence:
-        name, value = "confidence", settings.confidence
-    else:
-        return
-    raise HttpProblem(
-        422,
-        "weaker_promise",
-        f"This server guarantees {name} {value:g}, and a request cannot weaken it.",
-        field=f"settings.{name}",
-    )
+    weaker = {
+        "max_error": wanted.max_error is not None and wanted.max_error > settings.max_error,
+        "confidence": wanted.confidence is not None and wanted.confidence < settings.confidence,
+    }
+    for name in (name for name, is_weaker in weaker.items() if is_weaker):
+        words = f"This server guarantees {name} {getattr(settings, name):g}, and a request cannot weaken it."
+        raise _refusal(name, words, code="weaker_guarantee")
+
+
+def _refusal(field: str, words: str, *, remedy: str = "", code: str = "settings") -> HttpProblem:
+    return HttpProblem(422, code, words, remedy=remedy, field=f"settings.{field}".rstrip("."))

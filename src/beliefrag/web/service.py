@@ -4,88 +4,178 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from starlette.types import Receive
 
 from beliefrag.engine import loop
 from beliefrag.engine.assembly import Assembly, change_policy
-from beliefrag.events import Event, Finished
-from beliefrag.outcome import Failed
+from beliefrag.record import Episode, Progress
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
-from beliefrag.web.admission import AdmissionQueue, QueueFull, Waiting
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
-__all__ = ["AnswerService", "EpisodeObserver", "EpisodeTask"]
+__all__ = ["AdmissionQueue", "AnswerService", "EpisodeObserver", "EpisodeTask", "QueueFull", "Waiting"]
 
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
 _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
 """The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
+_WEIGHT = 0.2
+"""Weight of the latest episode in the moving average of durations."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
-OnEvent = Callable[[Event | Waiting], None]
+
+@dataclass(eq=False)
+class QueueFull(Exception):
+    """All places are taken and the queue is full; a place is likely to be free after so many seconds."""
+
+    retry_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The place of a request in the queue."""
+
+    place: int
+    """1 for the next one to begin; 0 if the question begins at once."""
+    expected_seconds: int | None
+    """The estimated wait; None until the first question has been answered."""
+
+    def __str__(self) -> str:
+        when = "" if self.expected_seconds is None else f", about {self.expected_seconds} s"
+        return f"waiting, place {self.place}{when}"
+
+
+class AdmissionQueue:
+    """A fixed number of places with a first-in, first-out queue in front of them."""
+
+    def __init__(self, places: int, queue: int, *, notice_seconds: float = 15.0) -> None:
+        self._places = places
+        self._queue = queue
+        self._notice_seconds = notice_seconds
+        self._started: dict[object, float] = {}
+        # One event for each waiting request, set whenever it moves up.
+        self._line: list[asyncio.Event] = []
+        self._average: float | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """How many places are taken."""
+        return len(self._started)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests are in the queue."""
+        return len(self._line)
+
+    @contextlib.asynccontextmanager
+    async def place(self, on_wait: Callable[[Waiting], None] | None = None) -> AsyncIterator[None]:
+        """Hold a place while the context is entered; report the wait at once, at each change and every few seconds.
+
+        Raises:
+            QueueFull: There is neither a free place nor room in the queue.
+        """
+        on_wait = on_wait or (lambda _: None)
+        if self._line or len(self._started) >= self._places:
+            if len(self._line) >= self._queue:
+                raise QueueFull(self.retry_after())
+            await self._wait_for_turn(on_wait)
+        else:
+            on_wait(Waiting(0, 0))
+        key = object()
+        self._started[key] = time.monotonic()
+        try:
+            yield
+        finally:
+            self._update_average(time.monotonic() - self._started.pop(key))
+            self._move_up()
+
+    def retry_after(self) -> int:
+        """Estimate after how many whole seconds a new request would get a place."""
+        expected = self._expected_seconds(len(self._line) + 1)
+        if expected is None:
+            # Before anything has finished, the age of the oldest episode is all that is known.
+            oldest = max((time.monotonic() - began for began in self._started.values()), default=0.0)
+            expected = math.ceil(oldest * (len(self._line) + 1) / self._places)
+        return max(1, expected)
+
+    async def _wait_for_turn(self, on_wait: Callable[[Waiting], None]) -> None:
+        moved = asyncio.Event()
+        self._line.append(moved)
+        try:
+            while self._line[0] is not moved or len(self._started) >= self._places:
+                place = self._line.index(moved) + 1
+                on_wait(Waiting(place, self._expected_seconds(place)))
+                moved.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._notice_seconds):
+                        await moved.wait()
+        finally:
+            self._line.remove(moved)
+            self._move_up()
+
+    def _move_up(self) -> None:
+        for moved in self._line:
+            moved.set()
+
+    def _expected_seconds(self, place: int) -> int | None:
+        """Estimate when the request at this place of the queue begins, if each episode takes as long as the average."""
+        if self._average is None:
+            return None
+        now = time.monotonic()
+        ends = sorted(max(self._average - (now - began), 0.0) for began in self._started.values())
+        ends = [0.0] * (self._places - len(ends)) + ends
+        rounds, first = divmod(place - 1, self._places)
+        return math.ceil(ends[first] + rounds * self._average)
+
+    def _update_average(self, seconds: float) -> None:
+        self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
+
+
+OnEvent = Callable[[Progress | Waiting], None]
 
 
 class EpisodeObserver(Protocol):
-    """Gets the events of an episode while it runs."""
+    """Gets what an episode yields while it runs, and at last its outcome or how it was interrupted."""
 
-    def on_event(self, event: Event) -> None:
-        """Take in one event."""
-        ...
+    def on_progress(self, progress: Progress) -> None: ...  # noqa: D102
 
-    def on_end(self, ending: str, seconds: float) -> None:
-        """Called once at the end, with the outcome's name or with cancelled, timed_out, shut_down or broken."""
-        ...
+    def on_end(self, ending: str, seconds: float) -> None: ...  # noqa: D102
 
 
 class AnswerService:
-    """One assembly, and the clients that want answers from it.
-
-    Args:
-        assembly: The opened model, documents and method.
-        settings: What it was opened with.
-        limits: What the service accepts at most. A larger budget in the settings is lowered to them.
+    """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers from it.
 
     Raises:
         CalibrationError: The settings ask for a guarantee that does not hold under the lowered budget.
     """
 
     def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
+        lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
         self.limits = limits
-        self.settings = settings.model_copy(update={"budget": _lower_budget(settings.budget, limits.budget)})
+        self.settings = settings.model_copy(update={"budget": replace(settings.budget, **lowered)})
         self.assembly = change_policy(assembly, self.settings)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue, notice_seconds=limits.heartbeat)
-        self._running: set[asyncio.Task[None]] = set()
-        self._draining = False
+        self.draining = False
+        self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
-        self._model_failed_at: float | None = None
+        self._model_failed_at = float("-inf")
 
     def replace_passages(self, assembly: Assembly) -> None:
-        """Use another version of the passages for the next questions; running episodes keep the one they have.
-
-        Raises:
-            CalibrationError: The guarantee of the settings does not hold for these passages.
-        """
+        """Use another version of the passages for the next questions; running episodes keep the one they have."""
         self.assembly = change_policy(assembly, self.settings)
-
-    @property
-    def draining(self) -> bool:
-        """Whether it takes no new questions because the server is about to end."""
-        return self._draining
 
     def model_is_ready(self) -> bool:
         """Return whether the last calls to the model went well. The model is not asked: that would cost tokens."""
-        return self._model_failed_at is None or time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
+        return time.monotonic() - self._model_failed_at > _RETRY_MODEL_AFTER
 
     async def index_is_ready(self) -> bool:
         """Return whether a search works."""
@@ -105,13 +195,12 @@ class AnswerService:
     ) -> None:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
-        The first thing that `on_event` gets says how many questions are before this one. The time limit begins with the
-        episode: a client that waits for others loses nothing of it.
+        The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
 
         Raises:
-            HttpProblem: There is no place, the time is over, or the server shuts down.
+            HttpProblem: All places are taken, the time is over, or the server shuts down.
         """
-        if self._draining:
+        if self.draining:
             raise _shutting_down()
         task = asyncio.current_task()
         assert task is not None
@@ -122,10 +211,11 @@ class AnswerService:
             async with self.admission.place(on_event), asyncio.timeout(self.limits.timeout):
                 began = time.monotonic()
                 last = await self._run_loop(question, assembly, observers, on_event)
-            ending = last.outcome.name
+            ending = str(last.outcome)
         except QueueFull as full:
             ending = ""
-            raise self._busy(full) from None
+            words = f"{self.admission.in_flight} questions are being answered and {self.admission.waiting} are waiting."
+            raise _later(429, "busy", words, full.retry_after) from None
         except TimeoutError:
             ending = "timed_out"
             words = f"There was no answer within {self.limits.timeout:g} seconds of its turn."
@@ -140,15 +230,14 @@ class AnswerService:
             if ending:
                 for observer in observers:
                     observer.on_end(ending, time.monotonic() - began)
-        # Sent last: a client that hears of the end may rely on the place being free and the log being written.
+        # Sent last: a client that has the answer may rely on the place being free and the log being written.
         on_event(last)
 
     async def drain(self) -> None:
-        """Take no more questions, let running episodes finish within the grace, then cancel them."""
-        self._draining = True
-        deadline = time.monotonic() + self.limits.grace
-        while self._running and time.monotonic() < deadline:
-            await asyncio.wait(self._running, timeout=deadline - time.monotonic())
+        """Take no more questions, let running episodes finish within the grace period, then cancel them."""
+        self.draining = True
+        if self._running:
+            await asyncio.wait(self._running, timeout=self.limits.grace)
         self._stopping = True
         for task in self._running:
             task.cancel()
@@ -159,121 +248,75 @@ class AnswerService:
 
     async def _run_loop(
         self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
-    ) -> Finished:
+    ) -> Episode:
         stream = loop.run(Question(question), assembly.method, assembly.harness)
         async with contextlib.aclosing(stream):
             async for event in stream:
                 for observer in observers:
-                    observer.on_event(event)
-                if isinstance(event, Finished):
-                    self._remember_model_health(event)
+                    observer.on_progress(event)
+                if isinstance(event, Episode) and event.outcome is not None:
+                    if event.cause in _MODEL_ERRORS:
+                        self._model_failed_at = time.monotonic()
+                    elif event.usage.calls > event.usage.cached_calls:
+                        self._model_failed_at = float("-inf")
                     return event
                 on_event(event)
-        raise RuntimeError("an episode ends with Finished")
-
-    def _remember_model_health(self, finished: Finished) -> None:
-        outcome = finished.outcome
-        if isinstance(outcome, Failed) and outcome.cause in _MODEL_ERRORS:
-            self._model_failed_at = time.monotonic()
-        elif outcome.usage.calls > outcome.usage.cached_calls:
-            self._model_failed_at = None
-
-    def _busy(self, full: QueueFull) -> HttpProblem:
-        return HttpProblem(
-            429,
-            "busy",
-            f"{self.admission.in_flight} questions are being answered and {self.admission.waiting} are waiting.",
-            remedy=f"Ask again in {full.retry_after} s.",
-            headers={"Retry-After": str(full.retry_after)},
-        )
+        raise RuntimeError("the episode has no end")
 
 
 class EpisodeTask:
-    """An episode that runs beside the handler of its request. Leaving the context cancels it and wait for its end.
+    """An episode that runs beside the handler of its request, until it is cancelled.
 
-    Args:
-        run: Runs the episode and calls the function that it is given with each event.
-        receive: The request's channel, after its body was read: the next message says that the client has left.
+    The next message of `receive`, the channel of a request whose body was read, is that the client has left.
     """
 
-    def __init__(self, run: Callable[[OnEvent], Coroutine[None, None, None]], receive: Receive) -> None:
-        # One handler reads them; a queue of asyncio would do more for each event than this needs.
-        self._events: deque[Event | Waiting] = deque()
-        self._reader: asyncio.Future[None] | None = None
-        self._run = asyncio.create_task(run(self._add_event))
-        self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def __init__(
+        self,
+        service: AnswerService,
+        question: str,
+        assembly: Assembly,
+        observers: Sequence[EpisodeObserver],
+        receive: Receive,
     ) -> None:
-        await self.cancel()
+        self._news: asyncio.Queue[Progress | Waiting | None] = asyncio.Queue()
+        run = service.run_episode(question, assembly, observers, self._news.put_nowait)
+        self._run = asyncio.create_task(run)
+        self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+        for task in (self._run, self._disconnect):
+            task.add_done_callback(lambda _: self._news.put_nowait(None))
 
     async def cancel(self) -> None:
-        """Cancel the episode and wait until it has ended."""
+        """Cancel the episode and wait for its end."""
         for task in (self._run, self._disconnect):
             task.cancel()
-        if self._run.done():
-            # Its error, if there is one, counts as seen.
-            _ = self._run.cancelled() or self._run.exception()
-            return
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
-    async def wait_to_end(self) -> list[Event]:
-        """Wait for the end of the episode and return all its events.
+    async def next_event(self, timeout: float | None = None) -> Progress | Waiting | None:  # noqa: ASYNC109 - no deadline
+        """Wait for the next event, or for news of the place in the queue; return None after so many seconds.
 
         Raises:
             ClientDisconnected: The client left.
             HttpProblem: The episode could not be run.
         """
-        await asyncio.wait((self._run, self._disconnect), return_when=asyncio.FIRST_COMPLETED)
-        if not self._run.done():
-            raise ClientDisconnected
-        self._run.result()
-        return [event for event in self._events if isinstance(event, Event)]
-
-    async def next_event(self, timeout: float | None = None) -> Event | Waiting:  # noqa: ASYNC109 - no deadline
-        """Waits for the next event, or for news of the place in the queue.
-
-        Raises:
-            TimeoutError: There was none within that many seconds.
-            ClientDisconnected: The client left.
-            HttpProblem: The episode could not be run.
-        """
-        if not self._events and not self._has_ended:
-            async with asyncio.timeout(timeout):
-                await self._wait_for_news()
-        if self._events:
-            return self._events.popleft()
-        if self._disconnect.done():
-            raise ClientDisconnected
-        self._run.result()
-        raise RuntimeError("the episode has ended, and its last event was taken")
-
-    @property
-    def _has_ended(self) -> bool:
-        return self._run.done() or self._disconnect.done()
-
-    def _add_event(self, event: Event | Waiting) -> None:
-        self._events.append(event)
-        self._wake_reader()
-
-    def _wake_reader(self, ended: object = None) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
-
-    async def _wait_for_news(self) -> None:
-        self._reader = asyncio.get_running_loop().create_future()
-        tasks = (self._run, self._disconnect)
-        for task in tasks:
-            task.add_done_callback(self._wake_reader)
         try:
-            await self._reader
-        finally:
-            for task in tasks:
-                task.remove_done_callback(self._wake_reader)
+            async with asyncio.timeout(timeout):
+                event = await self._news.get()
+        except TimeoutError:
+            return None
+        if event is None:
+            if self._run.done():
+                self._run.result()
+            raise ClientDisconnected
+        return event
+
+    async def wait(self, on_event: Callable[[Progress | Waiting], Awaitable[None]] | None = None) -> Episode:
+        """Wait for the end of the episode."""
+        while True:
+            event = await self.next_event()
+            if isinstance(event, Episode) and event.outcome is not None:
+                return event
+            if on_event is not None and event is not None:
+                await on_event(event)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -281,11 +324,9 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def _lower_budget(budget: Budget, most: Budget) -> Budget:
-    return replace(budget, **{name: min(getattr(budget, name), getattr(most, name)) for name in Budget.__slots__})
-
-
 def _shutting_down() -> HttpProblem:
-    return HttpProblem(
-        503, "shutting_down", "The server is shutting down.", remedy="Ask again later.", headers={"Retry-After": "5"}
-    )
+    return _later(503, "shutting_down", "The server is shutting down.", 5)
+
+
+def _later(status: int, code: str, words: str, seconds: int) -> HttpProblem:
+    return HttpProblem(status, code, words, remedy=f"Ask again in {seconds} s.", headers={"Retry-After": str(seconds)})

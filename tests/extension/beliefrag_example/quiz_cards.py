@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from beliefrag.bench.datasets.dataset_entry import DatasetEntry, make_passage, make_question, required_text
-from beliefrag.bench.datasets.formats import DatasetFormat, reader_of, register_format
+from beliefrag.bench.datasets.formats import (
+    DatasetEntry,
+    DatasetFormat,
+    PublishedRecord,
+    make_passage,
+    make_question,
+    reader_of,
+    register_format,
+)
 
 
-def _read_card(record: Mapping[str, Any], path: Path) -> DatasetEntry:
-    passage = make_passage("Card", f"{required_text(record, 'front')} {required_text(record, 'back')}")
-    question = make_question(
-        required_text(record, "number"), required_text(record, "front"), [required_text(record, "back")], [passage.id]
-    )
-    return DatasetEntry(question, (passage,))
+class _Card(PublishedRecord):
+    number: str
+    front: str
+    back: str
+
+
+def _read_card(card: _Card, path: Path) -> DatasetEntry:
+    passage = make_passage("Card", f"{card.front} {card.back}")
+    return DatasetEntry(make_question(card.number, card.front, [card.back], [passage.id]), (passage,))
 
 
 QUIZ_CARDS = register_format(
@@ -25,6 +33,6 @@ QUIZ_CARDS = register_format(
         licence="CC0",
         source="example.org/cards",
         expects="cards.jsonl",
-        read=reader_of(_read_card),
+        read=reader_of(_Card, _read_card),
     )
 )

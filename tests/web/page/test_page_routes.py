@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from beliefrag.bench.datasets.user_questions import load_user_questions
 from beliefrag.bench.metrics import answer_scores
+from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.bench.questions import Gold
 from beliefrag.errors import SettingsError
 from beliefrag.runs.run_errors import DataError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.results import compare
+from beliefrag.bench.benchmark import compare
 from beliefrag.record import EpisodeSummary, Outcome
 from beliefrag.runs.record import RunRecord
 from beliefrag.types import Question, Usage

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from beliefrag.bench.datasets.common_form import is_dataset, load_dataset, load_passages
+from beliefrag.bench.datasets.common_form import (
+    fetch_published_files,
+    import_dataset,
+    is_dataset,
+    load_dataset,
+    load_passages,
+)
 from beliefrag.bench.datasets.formats import DATASET_FORMATS, DatasetFormat, all_formats, find_format, register_format
-from beliefrag.bench.datasets.importing import fetch_published_files, import_dataset
 
 __all__ = [
     "DATASET_FORMATS",

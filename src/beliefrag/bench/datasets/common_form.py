@@ -1,6 +1,6 @@
-"""Loads and writes our own form of every benchmark: `questions.jsonl`, `corpus.jsonl` and `card.json` in a folder.
+"""Our own form of every benchmark: `questions.jsonl`, `corpus.jsonl` and `card.json` in a folder.
 
-A question has `id`, `question`, `answers` and `supporting` (null where nobody annotated it); `answer_groups`,
+A question has `id`, `question`, `answers` and `supporting` (null if not annotated); `answer_groups`,
 `fakeanswer` and `answer_form` where they apply; every other field is a label. A passage has `id`, `title` and `text`.
 Both files may be compressed with gzip. The same content always gives the same bytes, and so the same hash.
 """
@@ -10,56 +10,76 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
-from beliefrag.bench.datasets.dataset_entry import (
-    BadRecord,
-    answer_groups,
+from beliefrag._version import __version__
+from beliefrag.bench.datasets.formats import (
+    DATASET_FORMATS,
+    AnswerGroups,
+    DatasetFormat,
+    Problem,
+    PublishedRecord,
+    Texts,
+    find_format,
     make_question,
     passage_id,
-    required_text,
-    required_value,
-    text_list,
+    read_each,
+    read_json_lines,
 )
-from beliefrag.bench.datasets.formats import DATASET_FORMATS, find_format
-from beliefrag.bench.datasets.records import Problem, Record, read_json_lines
 from beliefrag.bench.questions import Card, CardFile, Dataset, LabelledQuestion
+from beliefrag.hub import DownloadError, HubFile, download_file, list_files
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
-__all__ = ["CARD", "describe_file", "is_dataset", "load_dataset", "load_passages", "write_dataset"]
-
 _T = TypeVar("_T")
+_R = TypeVar("_R", bound=PublishedRecord)
 
 _QUESTIONS = "questions.jsonl"
 _CORPUS = "corpus.jsonl"
-CARD = "card.json"
-"""The file name of the card."""
+_CARD = "card.json"
+_PROBLEMS_SHOWN = 3
+_PLAIN_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 
-_OWN_FIELDS = frozenset({"id", "question", "answers", "supporting", "answer_groups", "fakeanswer", "answer_form"})
-"""The fields of a question in the common form; every other field is a label."""
+
+class _QuestionRecord(PublishedRecord):
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    question: str
+    answers: Texts
+    supporting: Texts | None
+    answer_groups: AnswerGroups = ()
+    fakeanswer: Texts | None = None
+    answer_form: str = ""
+
+
+class _PassageRecord(PublishedRecord):
+    id: str | None = None
+    title: str = ""
+    text: str
 
 
 def is_dataset(folder: Path) -> bool:
-    """Says whether a folder holds questions in the common form."""
+    """Return whether a folder holds questions in the common form."""
     return any((folder / name).is_file() for name in (_QUESTIONS, f"{_QUESTIONS}.gz"))
 
 
 def load_dataset(folder: Path) -> Dataset:
-    """Loads a benchmark from a folder in the common form.
-
-    Args:
-        folder: Holds `questions.jsonl` and `corpus.jsonl`, each with or without `.gz`.
+    """Load a benchmark from a folder in the common form.
 
     Raises:
         DataError: A file is missing, broken or not the one that the card describes, or supporting passages are not in
             the corpus.
     """
-    questions = _all_or_error(_read_question(record) for record in read_json_lines(_find(folder, _QUESTIONS)))
+    questions = _load(_find(folder, _QUESTIONS), _QuestionRecord, _make_question)
     passages = load_passages(folder)
     known = {passage.id for passage in passages}
     lacking = [question.id for question in questions if not known.issuperset(question.gold.supporting or ())]
@@ -68,59 +88,52 @@ def load_dataset(folder: Path) -> Dataset:
             f"{len(lacking)} questions of {folder.name} need passages that the corpus lacks, such as {lacking[0]!r}.",
             remedy="Give the corpus that belongs to the questions.",
         )
-    card = _read_card(folder) or _make_card(folder, questions, passages)
-    return Dataset(card.name, questions, passages, card)
+    card = _read_card(folder)
+    if card is not None:
+        return Dataset(card.name, questions, passages, card)
+    # Of a folder without a card: what can be counted, and what the format of this name says.
+    name = folder.resolve().name
+    dataset = Dataset(name, questions, passages, Card(name=name))
+    known_format = find_format(name) if name in DATASET_FORMATS else None
+    outputs = [describe_file(_find(folder, each)) for each in (_QUESTIONS, _CORPUS)]
+    return replace(dataset, card=_make_card(dataset, known_format, outputs=tuple(outputs)))
 
 
 def load_passages(path: Path) -> tuple[Passage, ...]:
-    """Loads the passages of a folder in the common form, or of a JSON Lines file with `title` and `text`.
+    """Load the passages of a folder in the common form, or of a JSON Lines file with `title` and `text`.
 
     A passage without an id gets one made from its words.
     """
-    file = _find(path, _CORPUS) if path.is_dir() else path
-    return _all_or_error(_read_passage(record) for record in read_json_lines(file))
+    return _load(
+        _find(path, _CORPUS) if path.is_dir() else path,
+        _PassageRecord,
+        lambda each: Passage(each.id or passage_id(each.title, each.text), each.title, each.text),
+    )
 
 
-def _read_question(record: Record | Problem) -> LabelledQuestion | Problem:
-    if isinstance(record, Problem):
-        return record
-    data = record.data
-    try:
-        supporting, fake = required_value(data, "supporting"), data.get("fakeanswer")
-        return make_question(
-            required_text(data, "id"),
-            required_text(data, "question"),
-            text_list(required_value(data, "answers"), "answers"),
-            None if supporting is None else text_list(supporting, "supporting"),
-            groups=answer_groups(data["answer_groups"]) if data.get("answer_groups") else (),
-            fake_answer=text_list(fake, "fakeanswer")[0] if fake else None,
-            # Files made before there was an `answer_form` mark a set by its number of answer rows.
-            is_set=data.get("answer_form") == "set" or "n_answer_rows" in data,
-            labels={key: value for key, value in data.items() if key not in _OWN_FIELDS},
-        )
-    except BadRecord as error:
-        return Problem(record.place, str(error))
+def _make_question(record: _QuestionRecord) -> LabelledQuestion:
+    labels = record.model_extra or {}
+    return make_question(
+        record.id,
+        record.question,
+        record.answers,
+        record.supporting,
+        groups=record.answer_groups,
+        fake_answer=record.fakeanswer[0] if record.fakeanswer and record.fakeanswer[0] else None,
+        # Files made before there was an `answer_form` mark a set by its number of answer rows.
+        is_set=record.answer_form == "set" or "n_answer_rows" in labels,
+        labels=labels,
+    )
 
 
-def _read_passage(record: Record | Problem) -> Passage | Problem:
-    if isinstance(record, Problem):
-        return record
-    try:
-        title, body = required_text({"title": "", **record.data}, "title"), required_text(record.data, "text")
-        own = required_text(record.data, "id") if record.data.get("id") else passage_id(title, body)
-    except BadRecord as error:
-        return Problem(record.place, str(error))
-    return Passage(own, title, body)
-
-
-def _all_or_error(found: Iterable[_T | Problem]) -> tuple[_T, ...]:
-    """Gives all values, or raises the first problem: a dataset in the common form was complete when it was written."""
+def _load(path: Path, form: type[_R], make: Callable[[_R], _T]) -> tuple[_T, ...]:
+    """Return all values, or raise the first problem: a dataset in the common form was complete when it was written."""
     values, problems = [], []
-    for value in found:
-        if isinstance(value, Problem):
-            problems.append(value)
+    for found in read_each(read_json_lines(path), form, make):
+        if isinstance(found, Problem):
+            problems.append(found)
         else:
-            values.append(value)
+            values.append(found[1])
     if problems:
         more = f" ({len(problems)} such records)" if len(problems) > 1 else ""
         raise DataError(f"{problems[0]}{more}.", remedy="Import the dataset again, or correct the file.")
@@ -131,15 +144,15 @@ def _find(folder: Path, name: str) -> Path:
     for candidate in (folder / f"{name}.gz", folder / name):
         if candidate.is_file():
             return candidate
-    what = "no folder" if not folder.is_dir() else f"no {name} or {name}.gz in it"
+    what = f"has no {name} or {name}.gz" if folder.is_dir() else "is no folder"
     raise DataError(
-        f"{folder} is not a dataset: there is {what}.",
+        f"{folder} is not a dataset: it {what}.",
         remedy="Make one with 'beliefrag data import', or name the folder that holds it.",
     )
 
 
 def _read_card(folder: Path) -> Card | None:
-    path = folder / CARD
+    path = folder / _CARD
     if not path.exists():
         return None
     try:
@@ -157,37 +170,22 @@ def _read_card(folder: Path) -> Card | None:
     return card
 
 
-def _make_card(folder: Path, questions: Iterable[LabelledQuestion], passages: tuple[Passage, ...]) -> Card:
-    """Gives a card for a folder that has none: what can be counted, and what the format of this name says."""
-    name = folder.resolve().name
-    known = find_format(name) if name in DATASET_FORMATS else None
-    dataset = Dataset(name, tuple(questions), passages, Card(name=name))
-    files = [_find(folder, _QUESTIONS)]
-    files += [path for path in (folder / f"{_CORPUS}.gz", folder / _CORPUS) if path.is_file()][:1]
+def _make_card(dataset: Dataset, published: DatasetFormat | None, **more: Any) -> Card:
     return Card(
-        name=name,
-        title=known.title if known else "",
-        licence=known.licence if known else "",
-        source=known.source if known else "",
+        name=dataset.name,
+        title=published.title if published else "",
+        licence=published.licence if published else "",
+        source=published.source if published else "",
         questions=len(dataset.questions),
-        passages=len(passages),
+        passages=len(dataset.passages),
         splits=dataset.splits(),
         with_supporting=sum(question.gold.supporting is not None for question in dataset.questions),
-        outputs=tuple(describe_file(path) for path in files),
+        **more,
     )
 
 
-def write_dataset(questions: Iterable[LabelledQuestion], passages: Iterable[Passage], folder: Path) -> list[CardFile]:
-    """Writes questions and passages into a folder; returns name, size and hash of both files."""
-    corpus = ({"id": passage.id, "title": passage.title, "text": passage.text} for passage in passages)
-    return [
-        _write_lines(folder / f"{_QUESTIONS}.gz", (_question_record(question) for question in questions)),
-        _write_lines(folder / f"{_CORPUS}.gz", corpus),
-    ]
-
-
 def describe_file(path: Path) -> CardFile:
-    """Gives the name, size and hash of a file."""
+    """Return the name, size and hash of a file."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return CardFile(name=path.name, sha256=digest, bytes=path.stat().st_size)
@@ -211,4 +209,144 @@ def _question_record(question: LabelledQuestion) -> dict[str, Any]:
         record["fakeanswer"] = gold.fake_answer
     if gold.is_set:
         record["answer_form"] = "set"
-    return record | {key: value for key, value in gold.labels.items() if key not in _OWN_FIELDS}
+    return record | {key: value for key, value in gold.labels.items() if key not in _QuestionRecord.model_fields}
+
+
+def import_dataset(
+    name: str, files: Sequence[Path], out: Path, *, corpus: Path | None = None, skip_broken: bool = False
+) -> Card:
+    """Read published files and write them in the common form into a new or empty folder.
+
+    Args:
+        name: The format, such as `hotpotqa`.
+        files: The published files, compressed with gzip or not.
+        out: The folder.
+        corpus: Further passages to search, in the common form, for a benchmark that has none of its own.
+        skip_broken: Leave out records that cannot be read, and list them in the card. Otherwise they are an error.
+
+    Raises:
+        DataError: A file is not of this format or broken, or the folder is in use.
+    """
+    published = find_format(name)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(f"{out} exists already.", remedy="Name another folder, or remove it first.")
+    dataset = read_published_files(published, files, corpus=corpus, skip_broken=skip_broken)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # Written to a temporary folder and renamed: a folder that exists is complete.
+    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        passages = ({"id": each.id, "title": each.title, "text": each.text} for each in dataset.passages)
+        outputs = (
+            _write_lines(temporary / f"{_QUESTIONS}.gz", map(_question_record, dataset.questions)),
+            _write_lines(temporary / f"{_CORPUS}.gz", passages),
+        )
+        card = dataset.card.model_copy(update={"outputs": outputs})
+        (temporary / _CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        temporary.chmod(0o755)
+        temporary.replace(out)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return card
+
+
+def read_published_files(
+    published: DatasetFormat, files: Sequence[Path], *, corpus: Path | None = None, skip_broken: bool = False
+) -> Dataset:
+    """Read the dataset in published files, without writing anything.
+
+    Raises:
+        DataError: A file is not of this format, or broken.
+    """
+    if not files:
+        raise DataError(f"No file of {published.name} is given.", remedy=f"Give {published.expects}.")
+    questions: dict[str, LabelledQuestion] = {}
+    passages: dict[str, Passage] = {}
+    problems: list[Problem] = []
+    places: dict[str, str] = {}
+    for found in published.read(files):
+        if isinstance(found, Problem):
+            problems.append(found)
+        elif (key := found.question.id) in questions:
+            problems.append(Problem(found.place, f"question {key} occurs twice, first in {places[key]}"))
+        else:
+            questions[key], places[key] = found.question, found.place
+            passages |= {passage.id: passage for passage in found.passages if passage.id not in passages}
+    if corpus:
+        passages |= {passage.id: passage for passage in load_passages(corpus) if passage.id not in passages}
+    if not questions:
+        first = f" ({problems[0]})" if problems else ""
+        raise DataError(
+            f"There is no question of {published.name} in {', '.join(path.name for path in files)}{first}.",
+            remedy=f"Give {published.expects}.",
+        )
+    if problems and not skip_broken:
+        listed = "; ".join(str(problem) for problem in problems[:_PROBLEMS_SHOWN])
+        more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""
+        raise DataError(
+            f"{len(problems)} records of {published.name} cannot be read: {listed}{more}.",
+            remedy="Correct or download the file again, or leave these records out with --skip-broken.",
+        )
+    dataset = Dataset(published.name, tuple(questions.values()), tuple(passages.values()), Card(name=published.name))
+    card = _make_card(
+        dataset,
+        published,
+        format=published.name,
+        skipped=tuple(map(str, problems)),
+        notes=published.notes,
+        made_by=f"beliefrag {__version__}",
+        inputs=tuple(
+            _describe_folder(path) if path.is_dir() else describe_file(path)
+            for path in (*files, *([corpus] if corpus else []))
+        ),
+    )
+    return replace(dataset, card=card)
+
+
+def _describe_folder(folder: Path) -> CardFile:
+    """Return the number and size of all files in a folder, and the hash of what `sha256sum` would print of them."""
+    files = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
+    found = {name: describe_file(path) for name, path in files}
+    lines = "".join(f"{file.sha256}  {name}\n" for name, file in found.items())
+    return CardFile(
+        name=folder.resolve().name,
+        sha256=hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest(),
+        bytes=sum(file.bytes for file in found.values()),
+        files=len(found),
+    )
+
+
+def fetch_published_files(name: str, folder: Path, *, on_file: Callable[[str], None] = lambda line: None) -> list[Path]:
+    """Download the published files of a format from the Hugging Face hub into a folder; return their paths.
+
+    Files that are there already are kept; `on_file` is called with a line for each that is downloaded.
+
+    Raises:
+        DataError: The hub does not have this format in its published form, or does not give the files.
+    """
+    published = find_format(name)
+    hub = published.hub
+    if hub is None:
+        raise DataError(
+            f"{published.title} is not on the hub in its published form.",
+            remedy=f"Take {published.expects} from {published.source}, then 'beliefrag data import {name} FILE...'.",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        names: Iterable[str] = hub.files
+        if not hub.files:
+            listed = list_files(hub.repository, hub.revision, "dataset")
+            # The list comes from outside: only names of plain words and slashes become paths.
+            names = [each for each in listed if each.endswith(hub.ending) and _PLAIN_NAME.fullmatch(each)]
+        paths = []
+        for file in names:
+            if not (folder / file).exists():
+                on_file(f"Getting {file} of {hub.repository}")
+                download_file(HubFile(hub.repository, file, hub.revision, "dataset"), folder)
+            paths.append(folder / file)
+        return paths
+    except DownloadError as error:
+        raise DataError(
+            error.message,
+            remedy="Check the network and HF_ENDPOINT; or get the files elsewhere and use 'beliefrag data import'.",
+        ) from None

@@ -1,36 +1,290 @@
-"""The registered dataset formats: how each published form is read and credited.
+"""Published dataset formats: how each is credited, and how its files become questions and passages.
 
 A format is one call of `register_format`, in a module of ours or of another package:
 
-    MY_FORMAT = register_format(DatasetFormat(name="my_set", title="My set", ..., read=reader_of(_read_question)))
+    MY_FORMAT = register_format(DatasetFormat(name="my_set", title="My set", ..., read=reader_of(_Card, _read_card)))
 
     [project.entry-points."beliefrag.datasets"]
     my_set = "my_package.my_set"
+
+A record that cannot be read becomes a `Problem` with its line or number. JSON, JSON Lines and tables are recognised by
+what is in the file, because published names mislead: RGB's `.json` holds lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import csv
+import gzip
+import hashlib
+import io
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from beliefrag.bench.datasets.dataset_entry import BadRecord, DatasetEntry
-from beliefrag.bench.datasets.records import Problem, Record, read_records
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.registry import NoOptions, Registry
+from beliefrag.runs.run_errors import DataError
+from beliefrag.types import Passage, Question
 
-__all__ = [
-    "DATASET_FORMATS",
-    "DatasetFormat",
-    "HubFiles",
-    "all_formats",
-    "find_format",
-    "reader_of",
-    "register_format",
+_HERE = "beliefrag.bench.datasets"
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_MAX_SHOWN = 240
+"""Characters of a table's first line that a message shows."""
+_MAX_CELL = 100_000_000
+"""Characters that one cell of a table may have."""
+_SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|test)(?![a-z])", re.IGNORECASE)
+
+
+class BadRecord(Exception):
+    """A record does not follow the format; the message is the reason."""
+
+
+class PublishedRecord(BaseModel):
+    """The fields of a published record that are read. Numbers become texts where a text is expected."""
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    def labels(self, *names: str) -> dict[str, Any]:
+        """Return those of these fields that the record has, as labels."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+def _listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _grouped(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""A list of texts, or a single text."""
+AnswerGroups = Annotated[
+    tuple[Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)], ...], BeforeValidator(_grouped)
 ]
+"""The parts of an answer; a part that is a list has several spellings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A record that cannot be used, with its place and the reason."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """One record, with its file and its line or number."""
+
+    place: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetEntry:
+    """One question with its own passages."""
+
+    question: LabelledQuestion
+    passages: tuple[Passage, ...] = ()
+    place: str = ""
+    """Its file and its line or number, where they are known."""
+
+
+def passage_id(title: str, body: str) -> str:
+    """Return the id of a passage, made from its words: the same passage has the same id in every import."""
+    return "p" + hashlib.sha1(f"{title}\n{body}".encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:14]
+
+
+def question_id(prefix: str, asked: str) -> str:
+    """Return an id made from the words of a question: it stays the same when a file is cut or grows."""
+    return prefix + hashlib.sha1(" ".join(asked.split()).encode(), usedforsecurity=False).hexdigest()[:14]
+
+
+def make_passage(title: str, body: str, source: str = "") -> Passage:
+    """Return a passage with single spaces and an id made from its words."""
+    title, body = " ".join(title.split()), " ".join(body.split())
+    return Passage(passage_id(title, body), title, body, source)
+
+
+def make_question(
+    identifier: str,
+    question: str,
+    answers: Iterable[str],
+    supporting: Iterable[str] | None = None,
+    *,
+    groups: Sequence[Sequence[str]] = (),
+    fake_answer: str | None = None,
+    is_set: bool = False,
+    labels: Mapping[str, Any] | None = None,
+) -> LabelledQuestion:
+    """Return a question with its gold answers.
+
+    Raises:
+        BadRecord: The id, the text or the gold answer is missing.
+    """
+    golds = _unique(answer.strip() for answer in answers)
+    if not identifier or not question.strip():
+        raise BadRecord("has no question" if identifier else "has no id")
+    if not golds:
+        raise BadRecord("has no gold answer (test splits are published without)")
+    gold = Gold(
+        golds,
+        None if supporting is None else _unique(supporting),
+        tuple(tuple(group) for group in groups),
+        fake_answer,
+        is_set,
+        labels or {},
+    )
+    return LabelledQuestion(Question(question.strip(), identifier), gold)
+
+
+def _unique(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+def split_in_name(path: Path) -> str:
+    """Return the split that a file's name contains, or an empty string."""
+    found = _SPLIT.search(name_without_gz(path).replace("_", " "))
+    return {"validation": "dev", "valid": "dev"}.get(found[0].lower(), found[0].lower()) if found else ""
+
+
+def name_without_gz(path: Path) -> str:
+    """Return the file's name without `.gz`."""
+    return path.name.removesuffix(".gz")
+
+
+def _read_unpacked(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataError(f"{path} cannot be read: {reason}.", remedy="Check the name, or download it again.") from None
+    return content.removeprefix(_BOM)
+
+
+def read_records(path: Path) -> Iterator[RawRecord | Problem]:
+    """Read the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines.
+
+    Raises:
+        DataError: The file cannot be read, or holds something else.
+    """
+    content = _read_unpacked(path)
+    if not content.strip():
+        raise DataError(f"{path.name} is empty.", remedy="Download it again.")
+    whole = _parse_json(content)
+    if isinstance(whole, dict) and isinstance(whole.get("Data"), list):
+        whole = whole["Data"]
+    if isinstance(whole, list):
+        for number, data in enumerate(whole, 1):
+            place = f"{path.name} record {number}"
+            yield RawRecord(place, data) if isinstance(data, dict) else Problem(place, "is not a JSON object")
+        return
+    found = list(_parse_lines(content, path.name))
+    # Of lines, a broken one does not hide the others.
+    if not any(isinstance(record, RawRecord) for record in found):
+        reason = f": {whole}" if isinstance(whole, ValueError) else ""
+        raise DataError(f"{path.name} is neither a JSON list nor JSON Lines{reason}.", remedy="Download it again.")
+    yield from found
+
+
+def read_json_lines(path: Path) -> Iterator[RawRecord | Problem]:
+    """Yield the records of a file with one JSON object per line."""
+    yield from _parse_lines(_read_unpacked(path), path.name)
+
+
+def read_table(path: Path, *, delimiter: str, required_column: str | None = None) -> Iterator[RawRecord | Problem]:
+    """Yield the rows of a delimited table by the names in its first line.
+
+    Raises:
+        DataError: The file is not UTF-8 text, has no first line, or lacks the required column.
+    """
+    content = _read_unpacked(path)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise DataError(f"{path.name} line {line} is not UTF-8 text.", remedy="Is this the right file?") from None
+    csv.field_size_limit(_MAX_CELL)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        names = next(rows, None)
+        if not names:
+            raise DataError(f"{path.name} is empty.", remedy="Download it again.")
+        if required_column is not None and required_column not in names:
+            found = ", ".join(map(repr, names))[:_MAX_SHOWN]
+            raise DataError(f"{path.name} has no column {required_column!r}: its columns are {found}.")
+        for row in rows:
+            place = f"{path.name} line {rows.line_num}"
+            if len(row) == len(names):
+                yield RawRecord(place, dict(zip(names, row, strict=True)))
+            elif row:
+                yield Problem(place, f"has {len(row)} columns, not {len(names)}")
+    except csv.Error as error:
+        raise DataError(
+            f"{path.name} line {rows.line_num} is not a table: {error}.", remedy="Download it again."
+        ) from None
+
+
+def _parse_lines(content: bytes, name: str) -> Iterator[RawRecord | Problem]:
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        data, place = _parse_json(line), f"{name} line {number}"
+        if isinstance(data, dict):
+            yield RawRecord(place, data)
+        else:
+            yield Problem(place, f"is not JSON ({data})" if isinstance(data, ValueError) else "is not a JSON object")
+
+
+def _parse_json(content: bytes) -> Any:
+    """Return the value, or the error as a value: a broken line is reported, and the reading continues."""
+    try:
+        return json.loads(content)
+    except UnicodeDecodeError:
+        return ValueError("not UTF-8 text")
+    except RecursionError:
+        return ValueError("nested too deeply")
+    except ValueError as error:
+        return error
+
+
+_R = TypeVar("_R", bound=BaseModel)
+_T = TypeVar("_T")
+
+
+def read_each(
+    records: Iterable[RawRecord | Problem], form: type[_R], make: Callable[[_R], _T]
+) -> Iterator[tuple[str, _T] | Problem]:
+    """Make something of each record of a form; yield it with the record's place."""
+    for record in records:
+        if isinstance(record, Problem):
+            yield record
+            continue
+        try:
+            yield record.place, make(form.model_validate(record.data))
+        except BadRecord as error:
+            yield Problem(record.place, str(error))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = str(first["loc"][0]) if first["loc"] else ""
+            reason = f"has no {name!r}" if first["type"] == "missing" else f"has an invalid {name!r}: {first['msg']}"
+            yield Problem(record.place, reason)
+
 
 Reader = Callable[[Sequence[Path]], Iterator[DatasetEntry | Problem]]
-_HERE = "beliefrag.bench.datasets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +311,7 @@ class DatasetFormat:
     expects: str
     """Which files to give, for people."""
     read: Reader
-    """Reads files: gives each question with its passages, and a `Problem` for each record that cannot be read."""
+    """Reads files: yields each question with its passages, and a `Problem` for each record that cannot be read."""
     hub: HubFiles | None = None
     notes: tuple[str, ...] = ()
 
@@ -66,11 +320,11 @@ DATASET_FORMATS: Registry[DatasetFormat, None] = Registry(
     "dataset format",
     "beliefrag.datasets",
     {
-        "hotpotqa": f"{_HERE}.hotpotqa",
-        "2wikimultihopqa": f"{_HERE}.hotpotqa",
-        "musique": f"{_HERE}.musique",
+        "hotpotqa": f"{_HERE}.multi_hop",
+        "2wikimultihopqa": f"{_HERE}.multi_hop",
+        "musique": f"{_HERE}.multi_hop",
         "nq": f"{_HERE}.open_domain",
-        "triviaqa": f"{_HERE}.triviaqa",
+        "triviaqa": f"{_HERE}.open_domain",
         "popqa": f"{_HERE}.open_domain",
         "rgb": f"{_HERE}.rgb",
         "holobench": f"{_HERE}.holobench",
@@ -79,7 +333,7 @@ DATASET_FORMATS: Registry[DatasetFormat, None] = Registry(
 
 
 def register_format(published: DatasetFormat) -> DatasetFormat:
-    """Registers a format and returns it.
+    """Register a format and return it.
 
     Raises:
         SettingsError: Another format has that name.
@@ -95,7 +349,7 @@ def register_format(published: DatasetFormat) -> DatasetFormat:
 
 
 def find_format(name: str) -> DatasetFormat:
-    """Gives the format of this name.
+    """Return the format of this name.
 
     Raises:
         SettingsError: There is none, or the package that offers it cannot be used.
@@ -104,31 +358,29 @@ def find_format(name: str) -> DatasetFormat:
 
 
 def all_formats() -> tuple[DatasetFormat, ...]:
-    """Gives every format that can be used here, ours first."""
+    """Return every format that can be used here, ours first."""
     return tuple(extension.build(NoOptions(), None) for extension in DATASET_FORMATS.usable())
 
 
 def reader_of(
-    read_question: Callable[[Mapping[str, Any], Path], DatasetEntry],
-    records: Callable[[Path], Iterator[Record | Problem]] = read_records,
+    form: type[_R],
+    make: Callable[[_R, Path], DatasetEntry],
+    records: Callable[[Path], Iterator[RawRecord | Problem]] = read_records,
 ) -> Reader:
-    """Gives a reader for formats in which one record is one question.
+    """Return a reader for formats in which one record is one question.
 
-    Args:
-        read_question: Reads one record of a file. It raises `BadRecord` where the record is not of the format.
-        records: Reads the records of a file; by default JSON or JSON Lines.
+    A record of a file (by default JSON or JSON Lines) is validated as `form`, and `make` makes its entry; it raises
+    `BadRecord` if the record is not of the format.
     """
 
     def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
         for path in files:
-            for record in records(path):
-                if isinstance(record, Problem):
-                    yield record
-                    continue
-                try:
-                    yield replace(read_question(record.data, path), place=record.place)
-                except BadRecord as error:
-                    yield Problem(record.place, str(error))
 
-    read.__module__ = read_question.__module__
+            def make_entry(record: _R, path: Path = path) -> DatasetEntry:
+                return make(record, path)
+
+            for found in read_each(records(path), form, make_entry):
+                yield found if isinstance(found, Problem) else replace(found[1], place=found[0])
+
+    read.__module__ = make.__module__
     return read

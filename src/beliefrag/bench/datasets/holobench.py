@@ -11,7 +11,6 @@ extension, and a limit on the work.
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections import defaultdict
@@ -21,107 +20,111 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.bench.datasets.dataset_entry import (
+from pydantic import Json
+
+from beliefrag.bench.datasets.formats import (
     BadRecord,
     DatasetEntry,
+    DatasetFormat,
+    HubFiles,
+    Problem,
+    PublishedRecord,
+    RawRecord,
     make_passage,
     make_question,
-    required_text,
-    select_fields,
+    name_without_gz,
+    read_each,
+    read_table,
+    register_format,
 )
-from beliefrag.bench.datasets.formats import DatasetFormat, HubFiles, register_format
-from beliefrag.bench.datasets.records import Problem, Record, name_without_gz, read_table
+from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
-
-__all__ = ["HOLOBENCH", "RowDatabase"]
-
 
 _ANSWER_ROWS = 200
 _ROWS_NOTE = f"the first {_ANSWER_ROWS} rows are kept."
 
-_read_csv = partial(read_table, delimiter=",")
+_Tables = Mapping[str, Sequence[tuple[Passage, dict[str, Any]]]]
+"""The rows of each table of a database, each with its passage."""
+
+
+class _RowRecord(PublishedRecord):
+    table_row: Json[dict[str, Any]]
+    verbalized_text: str
+
+
+class _QueryRecord(PublishedRecord):
+    question: str
+    query: str
+    db_id: Any = None
+    difficulty: Any = None
+    query_type: Any = None
 
 
 def _read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
     paths = [found for path in files for found in (sorted(path.rglob("*.csv*")) if path.is_dir() else [path])]
-    queries: list[Record] = []
-    rows: dict[str, dict[str, list[tuple[Passage, dict[str, Any]]]]] = defaultdict(lambda: defaultdict(list))
+    queries: dict[str, list[RawRecord]] = defaultdict(list)
+    rows: dict[str, dict[str, list[tuple[Passage, dict[str, Any]]]]] = defaultdict(dict)
     for path in paths:
-        table = name_without_gz(path).removesuffix(".csv")
-        for record in _read_csv(path):
+        # The folder of a table is its database; the file is the table.
+        database, table = path.parent.name, name_without_gz(path).removesuffix(".csv")
+        own: list[RawRecord] = []
+        for record in read_table(path, delimiter=","):
             if isinstance(record, Problem):
                 yield record
             elif "query" in record.data and "question" in record.data:
-                queries.append(record)
+                queries[str(record.data.get("db_id"))].append(record)
             else:
-                try:
-                    # The folder of a table is its database; the file is the table.
-                    rows[path.parent.name][table].append(_row(record.data, path.parent.name, table))
-                except BadRecord as error:
-                    yield Problem(record.place, str(error))
+                own.append(record)
+        title = f"{database} {table}"
+        for found in read_each(own, _RowRecord, lambda each: each):
+            if isinstance(found, Problem):
+                yield found
+            else:
+                passage = make_passage(title, found[1].verbalized_text)
+                rows[database].setdefault(table, []).append((passage, found[1].table_row))
     if not queries or not rows:
-        missing = "queries (query/DB.csv)" if not queries else "rows (DB/TABLE.csv)"
+        missing = "rows (DB/TABLE.csv)" if queries else "queries (query/DB.csv)"
         raise DataError(
             f"There are no {missing} among the files given.", remedy="Give the folder of the dataset repository."
         )
-    yield from _entries(queries, rows)
+    for database, records in queries.items():
+        if database in rows:
+            yield from _read_questions(database, records, rows[database])
+        else:
+            yield from (Problem(each.place, f"asks about {database}, whose rows are missing") for each in records)
 
 
-def _entries(
-    queries: Sequence[Record], rows: Mapping[str, Mapping[str, Sequence[tuple[Passage, dict[str, Any]]]]]
-) -> Iterator[DatasetEntry | Problem]:
-    by_database: dict[str, list[Record]] = defaultdict(list)
-    for record in queries:
-        by_database[str(record.data.get("db_id"))].append(record)
-    for database, records in by_database.items():
-        tables = rows.get(database)
-        if not tables:
-            yield from (Problem(record.place, f"asks about {database}, whose rows are missing") for record in records)
-            continue
-        passages = {table: [passage for passage, _ in pairs] for table, pairs in tables.items()}
-        engine = RowDatabase({table: [row for _, row in pairs] for table, pairs in tables.items()})
-        # The rows belong to the database, not to a question: they come with its first one.
-        everything = tuple({passage.id: passage for table in passages.values() for passage in table}.values())
+def _read_questions(database: str, records: Sequence[RawRecord], tables: _Tables) -> Iterator[DatasetEntry | Problem]:
+    passages = {table: [passage for passage, _ in pairs] for table, pairs in tables.items()}
+    # The rows belong to the database, not to a question: they come with its first one.
+    everything = tuple({passage.id: passage for table in passages.values() for passage in table}.values())
+    with closing(RowDatabase({table: [row for _, row in pairs] for table, pairs in tables.items()})) as engine:
         for number, record in enumerate(records, 1):
-            try:
-                question = _read_question(record.data, f"{database}_{number}", engine, passages)
-            except BadRecord as error:
-                yield Problem(record.place, str(error))
-            else:
-                yield DatasetEntry(question.question, everything)
-                everything = ()
-        engine.close()
+            make = partial(_make_question, f"{database}_{number}", engine, passages)
+            for found in read_each([record], _QueryRecord, make):
+                if isinstance(found, Problem):
+                    yield found
+                else:
+                    yield DatasetEntry(found[1], everything, found[0])
+                    everything = ()
 
 
-def _read_question(
-    record: Mapping[str, Any], question_id: str, engine: RowDatabase, passages: Mapping[str, Sequence[Passage]]
-) -> DatasetEntry:
-    query = required_text(record, "query")
-    answer = row_texts(engine.answer(query))
-    ranged = engine.list_rows_in_range(query)
+def _make_question(
+    identifier: str, engine: RowDatabase, passages: Mapping[str, Sequence[Passage]], record: _QueryRecord
+) -> LabelledQuestion:
+    answer = row_texts(engine.answer(record.query))
+    ranged = engine.list_rows_in_range(record.query)
     supporting = None if ranged is None else [passages[table][number].id for table, number in sorted(ranged)]
-    labels = {"db": record.get("db_id"), "sql": query, "n_answer_rows": len(answer)}
-    labels |= select_fields(record, "difficulty", "query_type")
-    question = make_question(
-        question_id,
-        required_text(record, "question"),
+    labels = {"db": record.db_id, "sql": record.query, "n_answer_rows": len(answer)}
+    return make_question(
+        identifier,
+        record.question,
         answer[:_ANSWER_ROWS],
         supporting or None,
         is_set=True,
-        labels=labels,
+        labels=labels | record.labels("difficulty", "query_type"),
     )
-    return DatasetEntry(question)
-
-
-def _row(record: Mapping[str, Any], database: str, table: str) -> tuple[Passage, dict[str, Any]]:
-    try:
-        row = json.loads(required_text(record, "table_row"))
-    except ValueError:
-        row = None
-    if not isinstance(row, dict):
-        raise BadRecord("has a 'table_row' that is not a JSON object")
-    return make_passage(f"{database} {table}", required_text(record, "verbalized_text")), row
 
 
 HOLOBENCH = register_format(
@@ -156,11 +159,7 @@ _TABLES = re.compile(rf"(?:^|\bJOIN\b|,)\s*({_WORD})(?:\s+(?:AS\s+)?({_WORD}))?"
 
 
 class RowDatabase:
-    """Tables of rows in memory.
-
-    Args:
-        tables: The rows of each table. A row's number is its place in the list.
-    """
+    """Tables of rows in memory. A row's number is its place in the list."""
 
     def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         self._tables = {name.lower(): name for name in tables}
@@ -173,21 +172,29 @@ class RowDatabase:
         )
 
     def close(self) -> None:
-        """Frees the memory."""
+        """Free the memory."""
         self._connection.close()
 
     def answer(self, query: str) -> list[tuple[Any, ...]]:
-        """Gives the rows that the query gives.
+        """Return the rows that the query gives.
 
         Raises:
             BadRecord: The query cannot be run here.
         """
-        return self._run(query)
+        steps = iter(range(_MAX_STEPS))
+        self._connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
+        try:
+            with closing(self._connection.execute(query)) as cursor:
+                return cursor.fetchall()
+        except sqlite3.Error as error:
+            raise BadRecord(f"has a query that cannot be run: {error}") from None
+        finally:
+            self._connection.set_progress_handler(None, 0)
 
     def list_rows_in_range(self, query: str) -> set[tuple[str, int]] | None:
-        """Gives table and number of every row that the query reads before it groups, sorts or cuts.
+        """Return table and number of every row that the query reads before it groups, sorts or cuts.
 
-        None where that cannot be told from the query's form: nested queries and set operations.
+        None where the query's form does not show that: nested queries and set operations.
         """
         # Strings are blanked, so that a word within one is not taken for a keyword; positions stay.
         bare = _STRINGS.sub(lambda found: "'" + " " * (len(found[0]) - 2) + "'", query)
@@ -202,7 +209,7 @@ class RowDatabase:
         rows: set[tuple[str, int]] = set()
         for table, alias in named:
             # Nothing in the names is free text: both matched a word.
-            numbers = self._run(f"SELECT DISTINCT {alias}.rowid FROM {range_}")  # noqa: S608
+            numbers = self.answer(f"SELECT DISTINCT {alias}.rowid FROM {range_}")  # noqa: S608
             rows |= {(self._tables[table.lower()], number - 1) for (number,) in numbers if number is not None}
         return rows
 
@@ -218,17 +225,6 @@ class RowDatabase:
             ([_to_column_value(row.get(column)) for column in columns] for row in rows),
         )
 
-    def _run(self, query: str) -> list[tuple[Any, ...]]:
-        steps = iter(range(_MAX_STEPS))
-        self._connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
-        try:
-            with closing(self._connection.execute(query)) as cursor:
-                return cursor.fetchall()
-        except sqlite3.Error as error:
-            raise BadRecord(f"has a query that cannot be run: {error}") from None
-        finally:
-            self._connection.set_progress_handler(None, 0)
-
 
 def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""').replace("\0", "") + '"'
@@ -239,7 +235,7 @@ def _to_column_value(value: Any) -> Any:
 
 
 def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Gives each row as text, its columns joined with " | "."""
+    """Return each row as text, its columns joined with " | "."""
     return [" | ".join(_text(value) for value in row) for row in rows]
 
 

@@ -1,5 +1,6 @@
 """The HTTP server: `/v1/ask`, OpenAI's `/v1/chat/completions` and `/v1/responses`, health, readiness and metrics."""
 
-from beliefrag.web.http.http_app import HttpContext, create_app
+from beliefrag.web.http.episodes import HttpContext
+from beliefrag.web.http.http_app import create_app
 
 __all__ = ["HttpContext", "create_app"]

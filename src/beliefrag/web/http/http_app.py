@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
-from functools import cache, partial
-from typing import Any
+import logging
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import Body, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from beliefrag._version import __version__
-from beliefrag.web.auth import AllowedHosts, BearerToken, Credential, ServerAuth
-from beliefrag.web.health import health_routes
-from beliefrag.web.http.ask_route import ask_routes
-from beliefrag.web.http.chat import chat_routes
-from beliefrag.web.http.context import HttpContext
-from beliefrag.web.http.responses import responses_routes
+from beliefrag.engine.assembly import reopen_passages
+from beliefrag.errors import BeliefRAGError
+from beliefrag.record import CallStarted, Episode, Progress, Step
+from beliefrag.web.answers import AnswerBody, step_record
+from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
+from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
+from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.problems import HttpProblem, OpenAIErrorBody, ProblemBody, is_openai_path
-from beliefrag.web.reload import reload_routes
-from beliefrag.web.request_log import RequestLog, refuse
+from beliefrag.web.monitoring import health_routes
+from beliefrag.web.problems import HttpProblem, is_openai_path, problem_of_failure
+from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
+from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
+from beliefrag.web.service import AnswerService, Waiting
 
-__all__ = ["HttpContext", "create_app"]
+__all__ = ["create_app", "reload_passages"]
 
+_log = logging.getLogger(__name__)
 _DESCRIPTION = (
-    "Answers questions from documents: searches only as much as a question needs, says how sure it is and why it "
-    "stopped, and declines when it should."
+    "Answers questions from documents: searches only as much as a question needs, reports how likely the answer is "
+    "right and why it stopped, and declines when it should."
 )
+_ASK_PATH = "/v1/ask"
+_ASK_REPLY: dict[str, Any] = {
+    "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, `started` and "
+    "each `step` as it ends; the last event is `result` with the answer, or `error` with a problem.",
+    "content": {EVENT_STREAM: {}},
+}
+_PROBLEM: dict[str, Any] = {
+    "description": "No answer: a problem document (RFC 9457), or OpenAI's error object at the addresses of its API.",
+    "content": {kind: {"schema": {"type": "object"}} for kind in ("application/problem+json", "application/json")},
+}
 
 
 def create_app(
@@ -39,22 +58,15 @@ def create_app(
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
     serve_metrics: bool = False,
-    credential: Credential | None = None,
+    browser: BrowserKey | None = None,
+    programs: bool = True,
 ) -> FastAPI:
     """Create the server as an ASGI application.
 
     From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
     only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
-
-    Args:
-        context: What the routes share.
-        token: The bearer token; None lets everybody in.
-        host: The address that it will listen at.
-        allowed_hosts: More names by which clients may call it.
-        serve_metrics: Whether there is `/metrics`.
-        credential: What clients must show in place of the bearer token alone, for a server with a page.
     """
-    service, metrics = context.service, context.metrics
+    service = context.service
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,21 +78,25 @@ def create_app(
         description=_DESCRIPTION,
         version=__version__,
         lifespan=lifespan,
+        responses={"default": _PROBLEM},
         # FastAPI's pages load scripts from other servers; the document itself is enough.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    routers = [ask_routes(context), chat_routes(context), responses_routes(context), health_routes(service)]
+    # Only the document says so here; the middleware checks the token.
+    secured = [] if token is None else [Depends(HTTPBearer(auto_error=False))]
+    replies: dict[int | str, dict[str, Any]] = {200: _ASK_REPLY}
+    app.post(_ASK_PATH, response_model=AnswerBody, responses=replies, dependencies=secured)(_ask_route(context))
+    app.include_router(openai_routes(context), dependencies=secured)
+    app.include_router(health_routes(service))
     if context.docs or context.index:
-        routers.append(reload_routes(service, context.docs, context.index))
-    for router in routers:
-        app.include_router(router)
+        app.post("/v1/reload", dependencies=secured)(_reload_route(context))
     if serve_metrics:
 
         @app.get("/metrics", include_in_schema=False)
         async def show_metrics() -> Response:
-            return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     if context.page is not None:
         from beliefrag.web.page import page_routes  # noqa: PLC0415 (slow to load)
@@ -94,62 +110,122 @@ def create_app(
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, credential=credential or BearerToken(token), hosts=hosts)
-    app.add_middleware(RequestLog, metrics=metrics)
-    # Made when it is first asked for: a server should not begin later for it.
-    complete = cache(partial(_complete_openapi, app.openapi, needs_token=token is not None))
-    app.openapi = complete  # type: ignore[method-assign]
+    app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, programs=programs)
+    app.add_middleware(RequestLog, metrics=context.metrics)
     return app
 
 
-def _respond(request: Request, problem: HttpProblem) -> Response:
-    if problem.status == 422 and is_openai_path(request.url.path):
-        problem.status = 400  # what OpenAI's API answers for a value that it cannot use
-    return refuse(request.scope, problem)
+class AskBody(BaseModel):
+    """A question, and settings that hold for it alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(
+        min_length=1,
+        description="What to answer from the documents.",
+        examples=["Who approves travel above the limit?"],
+    )
+    settings: RequestSettings | None = None
+
+
+class _EventForm(ReplyForm):
+    """The events of the episode, numbered; the last one is `result` or `error`."""
+
+    def __init__(self, request_id: str, *, prompts: bool) -> None:
+        self._request_id = request_id
+        self._prompts = prompts
+        self._number = 0
+
+    def waiting(self, waiting: Waiting) -> bytes:
+        return encode_event(asdict(waiting), name="waiting")
+
+    def event(self, event: Progress) -> bytes:
+        match event:
+            case Step():
+                name, record = "step", step_record(event, prompts=self._prompts)
+            case Episode():
+                name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
+            case CallStarted():
+                name, record = "call_started", event.model_dump()
+        self._number += 1
+        return encode_event(record, name=name, number=self._number - 1)
+
+    def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
+        return [encode_event(answer, name="result", number=self._number)]
+
+    def failed(self, problem: HttpProblem) -> bytes:
+        return encode_event(problem.body(_ASK_PATH, self._request_id), name="error", number=self._number)
+
+
+def _ask_route(context: HttpContext) -> Any:
+    async def ask(request: Request, body: Annotated[AskBody, Body()]) -> Response:
+        """Answer a question from the documents."""
+        service = context.service
+        question = check_question(body.question, service, field="question")
+        assembly = assembly_for_request(service, body.settings)
+        form = _EventForm(request_record(request.scope).request_id, prompts=context.show_prompts)
+        stream = EVENT_STREAM in request.headers.get("accept", "")
+        return await context.respond(request, question, assembly, form, stream=stream)
+
+    return ask
+
+
+async def reload_passages(
+    service: AnswerService, docs: Sequence[Path] | None, index: Path | None
+) -> dict[str, bool | str | None]:
+    """Open the passages again for the next questions, and return whether they changed, and their fingerprint.
+
+    Raises:
+        BeliefRAGError: They cannot be opened. The service keeps the old ones.
+    """
+    before = service.assembly.harness.made_with.get("corpus")
+    service.replace_passages(await asyncio.to_thread(reopen_passages, service.assembly, docs=docs, index=index))
+    corpus = service.assembly.harness.made_with.get("corpus")
+    return {"changed": corpus != before, "corpus": corpus}
+
+
+def _reload_route(context: HttpContext) -> Any:
+    async def reload(request: Request) -> dict[str, bool | str | None]:
+        """Open the documents or the index again, with the settings that the server was started with."""
+        if "origin" in request.headers:
+            # Without a token a web page could make a browser send this.
+            raise HttpProblem(403, "from_a_browser", "A web page cannot request a reload.")
+        try:
+            return await reload_passages(context.service, context.docs, context.index)
+        except BeliefRAGError as error:
+            fields = {"cause": type(error).__name__, "error": mask_credentials(error.message)}
+            _log.warning("reload failed; the old passages stay in use", extra={"fields": fields})
+            raise problem_of_failure(type(error).__name__) from None
+
+    return reload
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpProblem)
-    return _respond(request, error)
+    if error.status == 422 and is_openai_path(request.url.path):
+        error.status = 400  # what OpenAI's API answers for a value that it cannot use
+    return refuse(request.scope, error)
 
 
 async def _on_invalid_body(request: Request, error: Exception) -> Response:
-    """Names the first mistake in a body. The value that was sent is not sent back."""
+    """Name the first mistake in a body. The value that was sent is not sent back."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"][1:]) or None
-    if first["type"] == "json_invalid":
-        return _respond(request, HttpProblem(400, "no_json", "The body is not JSON."))
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if first["loc"][0] == "body" and kind != "application/json":
+    if first["type"] == "json_invalid":
+        problem = HttpProblem(400, "no_json", "The body is not JSON.")
+    elif first["loc"][0] == "body" and kind != "application/json":
         # FastAPI reads JSON only under its own content type.
-        words = f"The header Content-Type is {'missing' if not kind else 'not application/json'}."
-        return _respond(request, HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json."))
-    return _respond(request, HttpProblem(422, "invalid", f"{first['msg']}.", field=field))
+        words = f"The header Content-Type is {'not application/json' if kind else 'missing'}."
+        problem = HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json.")
+    else:
+        field = ".".join(str(part) for part in first["loc"][1:]) or None
+        problem = HttpProblem(422, "invalid", f"{first['msg']}.", field=field)
+    return await _on_problem(request, problem)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "http")
-    return _respond(request, HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {}))
-
-
-def _complete_openapi(make: Callable[[], dict[str, Any]], *, needs_token: bool) -> dict[str, Any]:
-    """Add our error bodies and the token to FastAPI's OpenAPI document and remove FastAPI's own error body."""
-    document = make()
-    schemas: dict[str, Any] = document["components"]["schemas"]
-    for body in (ProblemBody, OpenAIErrorBody):
-        schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas |= schema.pop("$defs", {})
-        schemas[body.__name__] = schema
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    for path, methods in document["paths"].items():
-        for operation in methods.values():
-            if "HTTPValidationError" in str(operation["responses"].get("422")):
-                del operation["responses"]["422"]
-            if needs_token and not path.endswith(("/healthz", "/readyz")):
-                operation["security"] = [{"token": []}]
-    if needs_token:
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    return document
+    problem = HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {})
+    return await _on_problem(request, problem)

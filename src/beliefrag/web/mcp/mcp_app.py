@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -10,41 +9,26 @@ from collections.abc import AsyncIterator, Sequence
 from fastapi import FastAPI
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
 from starlette.routing import Route
 
-from beliefrag.web.auth import AllowedHosts, BearerToken, ServerAuth, is_loopback
-from beliefrag.web.health import health_routes
+from beliefrag.web.auth import AllowedHosts, ServerAuth, is_loopback
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.mcp.disconnect import DisconnectMonitor
-from beliefrag.web.mcp.mcp_stdio import library_log
 from beliefrag.web.mcp.tools import create_mcp_server
+from beliefrag.web.monitoring import ServerMetrics, health_routes
 from beliefrag.web.request_log import RequestLog
-from beliefrag.web.server import AnswerServer
-from beliefrag.web.server_metrics import ServerMetrics
+from beliefrag.web.server import serve
 from beliefrag.web.service import AnswerService
 
 __all__ = ["create_mcp_app", "serve_mcp_http"]
 
-_PATH = "/mcp"
-
 
 def create_mcp_app(
-    service: AnswerService,
-    *,
-    token: str | None = None,
-    host: str = "127.0.0.1",
-    allowed_hosts: Sequence[str] = (),
-) -> tuple[FastAPI, DisconnectMonitor]:
-    """Create the server as an ASGI application, and what ends its idle streams at shutdown.
-
-    The middleware is that of `beliefrag serve http`, in the same order.
-
-    Args:
-        service: What answers.
-        token: The bearer token; None lets everybody in.
-        host: The address that it will listen at.
-        allowed_hosts: More names by which clients may call it.
-    """
+    service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
+) -> FastAPI:
+    """Create the server as an ASGI application; the middleware is that of `beliefrag serve http`, in the same order."""
+    # The library would end running calls at once. They have the grace period, and our server ends the other streams.
+    AppStatus.enable_automatic_graceful_drain = False
     limits = service.limits
     manager = StreamableHTTPSessionManager(
         create_mcp_server(service),
@@ -53,7 +37,6 @@ def create_mcp_app(
         session_idle_timeout=limits.session_idle_seconds,
         max_sessions=limits.sessions,
     )
-    monitor = DisconnectMonitor(StreamableHTTPASGIApp(manager))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -63,28 +46,18 @@ def create_mcp_app(
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.include_router(health_routes(service))
-    app.router.routes.append(Route(_PATH, endpoint=monitor))
+    app.router.routes.append(Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)))
     app.add_middleware(BodyLimit, limits=limits)
-    hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, credential=BearerToken(token), hosts=hosts)
+    app.add_middleware(ServerAuth, hosts=AllowedHosts.for_address(host, allowed_hosts), token=token)
     app.add_middleware(RequestLog, metrics=ServerMetrics(service.admission))
-    return app, monitor
+    return app
 
 
 def serve_mcp_http(
-    service: AnswerService,
-    bound: socket.socket,
-    *,
-    token: str | None,
-    host: str,
-    allowed_hosts: Sequence[str] = (),
+    service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace."""
-    app, monitor = create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts)
-    # A client that only listens could delay the end for as long as it likes.
-    server = AnswerServer(app, service, before_shutdown=monitor.close_idle_streams)
-    with library_log():
-        asyncio.run(server.serve(sockets=[bound]))
+    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
+    serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
@@ -93,11 +66,11 @@ def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSec
     At an address that other machines reach, the server's names are not known unless they are given. There the token,
     which no web page has, keeps such pages out.
     """
-    names = {"localhost", "127.0.0.1", "[::1]", *allowed_hosts} if is_loopback(host) else set(allowed_hosts)
-    if not names:
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    names = {*allowed_hosts}
     if is_loopback(host):
-        names.add(f"[{host}]" if ":" in host else host)
+        names |= {"localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host}
     hosts = [form for name in sorted(names) for form in (name, f"{name}:*")]
     origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=bool(names), allowed_hosts=hosts, allowed_origins=origins
+    )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
-from collections.abc import Iterator
 
 from mcp.server.stdio import stdio_server
 
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.service import AnswerService
 
-__all__ = ["library_log", "serve_mcp_stdio"]
+__all__ = ["serve_mcp_stdio"]
 
 
 def serve_mcp_stdio(service: AnswerService) -> None:
@@ -22,58 +20,31 @@ def serve_mcp_stdio(service: AnswerService) -> None:
 
     After SIGINT or SIGTERM the process ends at once, with 130 or 143.
     """
+    asyncio.run(_serve_until_signal(service))
 
-    async def run() -> None:
-        serving = asyncio.create_task(_serve_pipe(service))
-        signalled = asyncio.create_task(_wait_for_signal())
-        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        if not serving.done():
-            await service.drain()
-            await service.aclose()
-            # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
-            os._exit(128 + signalled.result())
-        signalled.cancel()
+
+async def _serve_until_signal(service: AnswerService) -> None:
+    serving = asyncio.create_task(_serve_pipe(service))
+    signals: asyncio.Queue[int] = asyncio.Queue()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
+    signalled = asyncio.create_task(signals.get())
+    await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done():
+        await service.drain()
         await service.aclose()
-        try:
-            serving.result()
-        except* ConnectionError:
-            # The client died without closing its end first, so nobody reads an error.
-            pass
-
-    with library_log():
-        asyncio.run(run())
+        # A thread waits for the client's next line and cannot be woken: an orderly exit would wait for it.
+        os._exit(128 + signalled.result())
+    signalled.cancel()
+    await service.aclose()
+    try:
+        serving.result()
+    except* ConnectionError:
+        pass  # the client died without closing its end first, so nobody reads an error
 
 
 async def _serve_pipe(service: AnswerService) -> None:
     server = create_mcp_server(service)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-async def _wait_for_signal() -> int:
-    loop = asyncio.get_running_loop()
-    first: asyncio.Future[int] = loop.create_future()
-
-    def on_signal(number: int) -> None:
-        if not first.done():
-            first.set_result(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, on_signal, number)
-    return await first
-
-
-@contextlib.contextmanager
-def library_log() -> Iterator[None]:
-    """Send the MCP library's log where ours goes. Only errors, because its warnings quote headers."""
-    library, ours = logging.getLogger("mcp"), logging.getLogger("beliefrag")
-    before = library.handlers, library.propagate, library.level
-    debugging = ours.getEffectiveLevel() <= logging.DEBUG
-    library.handlers, library.propagate = ours.handlers, False
-    library.setLevel(logging.DEBUG if debugging else logging.ERROR)
-    try:
-        yield
-    finally:
-        library.handlers, library.propagate = before[:2]
-        library.setLevel(before[2])

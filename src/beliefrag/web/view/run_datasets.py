@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
-from beliefrag.bench.own_documents import OwnDocuments, find_own_documents
+from beliefrag.bench.own_questions import OwnDocuments, find_own_documents
 from beliefrag.bench.perturbation import passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeVar
 from pydantic import BaseModel
 
 from beliefrag._version import __version__
-from beliefrag.bench.own_documents import OwnDocuments
+from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.record import Episode
 from beliefrag.runs.record import RUN_FILE, RunRecord
 from beliefrag.runs.summary import summarise_episodes

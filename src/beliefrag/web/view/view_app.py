@@ -20,9 +20,8 @@ from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.record import to_json_line
 from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
-from beliefrag.web.connections import ConnectionRegistry, limited_protocol
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.server import listen
+from beliefrag.web.server import ConnectionGuard, listen
 from beliefrag.web.view import listing
 from beliefrag.web.view.export import export_name, export_page, read_asset
 from beliefrag.web.view.run_page import RunAnalysis, RunOverview
@@ -234,20 +233,13 @@ class ViewServer:
         key = BrowserKey(token, once, self.port)
         app = ServerAuth(
             create_view_app(source, lambda: self._closing),
-            credential=key,
+            browser=key,
+            programs=False,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
         )
         # The application reports errors itself; the server's own lines would only repeat them.
-        config = uvicorn.Config(
-            app,
-            http=limited_protocol(ConnectionRegistry(ServerLimits())),
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=2,
-        )
+        guard = ConnectionGuard(app, ServerLimits())
+        config = guard.config(log_level="critical", lifespan="off", timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 

@@ -9,17 +9,8 @@ from beliefrag.policy import Answerability, RetrievalValue, Situation, Threshold
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import TERMINAL, Action, Decision
 
-__all__ = [
-    "ReplayedEnding",
-    "UnrecordedStep",
-    "consults_retrieval_value",
-    "has_corrections",
-    "replay_policy",
-]
-
-
 _REASON_MATTERS = frozenset({Action.VERIFY, Action.REWRITE})
-"""Actions whose reason is passed to the rewriter, so that another reason could have brought another query."""
+"""Actions whose reason is passed to the rewriter: another reason could have brought another query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +44,7 @@ def replay_policy(
 ) -> ReplayedEnding | UnrecordedStep:
     """Follow the policy over the recordings of one question, made with the same model, corpus and budget.
 
-    Args:
-        recordings: At least one; several where the question was recorded with and without corrections.
-        answerability: The fit to decide with.
-        retrieval_value: What a search is worth.
-        thresholds: Where the branches switch.
+    There is at least one recording, and several where the question was recorded with and without corrections.
     """
     following = list(recordings)
     place = 0
@@ -84,11 +71,6 @@ def consults_retrieval_value(state: State, answerability: Answerability, thresho
     probability = answerability.probability(state.diagnostics, state.belief.sufficiency)
     worthless, worthy = (decide(_read_situation(state, probability, value), thresholds) for value in (0.0, 1.0))
     return worthless.branch != worthy.branch
-
-
-def has_corrections(thresholds: Thresholds) -> bool:
-    """Return whether anything can start a correction."""
-    return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
 
 
 def _took_decision(state: State, decision: Decision) -> bool:

@@ -1,4 +1,4 @@
-"""The official `openai` client talks to `/v1/chat/completions`, streaming and not."""
+"""The official `openai` client talks to `/v1/chat/completions` and `/v1/responses`, streaming and not."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import openai
 import pytest
+from openai.types.responses import Response
 
-from beliefrag.web.limits import ServerLimits
 from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, opened, served
 from tests.web.test_ask_route import DECLINING
 
 ASKED: Any = [{"role": "user", "content": QUESTION}]
 
 
-def client_of(server: Served, key: str = "unused") -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
+def client_of(server: Served) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_the_official_client_gets_an_answer_with_its_sources(client: openai.Open
     more = details(choice.message)
     assert more["outcome"] == "answered" and more["answerability"] > 0.5
     assert {source["id"] for source in more["sources"]} == {"travel", "leave"}
-    assert more["ignored"] == ["temperature", "max_tokens"]
+    assert more["ignored"] == ["max_tokens", "temperature"]
 
 
 def test_the_official_client_gets_a_stream(client: openai.OpenAI) -> None:
@@ -54,21 +54,6 @@ def test_the_official_client_gets_a_stream(client: openai.OpenAI) -> None:
     assert details(ending)["outcome"] == "answered"
     assert usage.choices == [] and usage.usage is not None and usage.usage.total_tokens > 0
     assert len({chunk.id for chunk in chunks}) == 1
-
-
-def test_usage_is_streamed_only_to_who_asks_for_it(client: openai.OpenAI) -> None:
-    chunks = list(client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True))
-    assert all(chunk.usage is None for chunk in chunks)
-    assert chunks[-1].choices[0].finish_reason == "stop"
-
-
-async def test_the_asynchronous_client_works_too(plain: Served) -> None:
-    async with openai.AsyncOpenAI(base_url=f"{plain.url}/v1", api_key="unused") as client:
-        completion = await client.chat.completions.create(model="beliefrag", messages=ASKED)
-        stream = await client.chat.completions.create(model="beliefrag", messages=ASKED, stream=True)
-        streamed = [chunk async for chunk in stream]
-    assert completion.choices[0].message.content == ANSWER
-    assert details(streamed[-1])["outcome"] == "answered"
 
 
 def test_declining_says_so_to_clients_that_know_nothing_of_outcomes(tmp_path: Path) -> None:
@@ -95,21 +80,11 @@ def test_a_failure_raises_in_the_client_and_is_never_a_message(tmp_path: Path) -
         assert said == ""
 
 
-def test_instructions_are_passed_over_and_the_reply_says_so(client: openai.OpenAI) -> None:
-    messages: Any = [{"role": "system", "content": "Answer in French."}, *ASKED]
-    completion = client.chat.completions.create(model="beliefrag", messages=messages, seed=1)
-    assert details(completion.choices[0].message)["ignored"] == ["seed", "messages[0]"]
-
-
-def test_text_may_come_in_parts(client: openai.OpenAI) -> None:
-    parts: Any = [
-        {"role": "user", "content": [{"type": "text", "text": text} for text in ("Who approves ", "travel?")]}
-    ]
-    completion = client.chat.completions.create(model="beliefrag", messages=parts)
-    assert completion.choices[0].message.content == ANSWER
-
-
 CONVERSATION: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And leave?"}]
+
+
+def user(content: Any) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": content}]
 
 
 @pytest.mark.parametrize(
@@ -124,19 +99,31 @@ CONVERSATION: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": 
         ({"messages": []}, "messages"),
         ({"messages": CONVERSATION}, "messages"),
         ({"messages": [{"role": "assistant", "content": "Hello."}]}, "messages"),
-        ({"messages": [{"role": "user", "content": " "}]}, "messages"),
-        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
+        ({"messages": user(" ")}, "messages"),
+        ({"messages": user(None)}, "messages[0].content"),
+        ({"messages": user([{"type": "image_url"}])}, "messages[0].content"),
+        ({"input": QUESTION, "tools": [{"type": "web_search"}]}, "tools"),
+        ({"input": QUESTION, "text": {"format": {"type": "json_object"}}}, "text"),
+        ({"input": QUESTION, "background": True}, "background"),
+        ({"input": QUESTION, "previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"input": QUESTION, "conversation": "conv_1"}, "conversation"),
+        ({"input": QUESTION, "prompt": {"id": "p"}}, "prompt"),
+        ({"input": []}, "input.str"),
+        ({"input": ""}, "input"),
+        ({"input": CONVERSATION}, "input"),
+        ({"input": user([{"type": "input_image", "image_url": "data:"}])}, "input[0].content"),
+        ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input.str"),
     ],
 )
 def test_what_is_not_supported_is_refused_in_openais_own_form(
-    client: openai.OpenAI, request_: dict[str, Any], param: str
+    plain: Served, request_: dict[str, Any], param: str
 ) -> None:
-    with pytest.raises(openai.BadRequestError) as caught:
-        client.chat.completions.create(**{"model": "beliefrag", "messages": ASKED, **request_})
-    assert caught.value.param == param
-    assert caught.value.type == "invalid_request_error"
-    assert caught.value.code
+    path, asked = ("/v1/responses", {}) if "input" in request_ else ("/v1/chat/completions", {"messages": ASKED})
+    with plain.client() as client:
+        response = client.post(path, json={"model": "beliefrag", **asked, **request_})
+    error = response.json()["error"]
+    assert (response.status_code, error["type"], error["param"]) == (400, "invalid_request_error", param)
+    assert error["code"] and error["message"]
 
 
 def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:
@@ -162,18 +149,61 @@ def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> Non
                 client.chat.completions.create(model=other, messages=ASKED)
 
 
-def test_a_long_question_is_refused(tmp_path: Path) -> None:
-    limits = ServerLimits(question_chars=10)
-    with served(*opened(tmp_path), limits=limits) as server, client_of(server) as client:
-        with pytest.raises(openai.BadRequestError, match="at most 10") as caught:
-            client.chat.completions.create(model="beliefrag", messages=ASKED)
-        assert caught.value.code == "question_too_long"
+def citations(response: Any) -> list[Any]:
+    found: list[Any] = response.output[0].content[0].annotations
+    return found
 
 
-def test_the_clients_key_is_the_servers_token(tmp_path: Path) -> None:
-    token = "a-token-of-some-length"
-    with served(*opened(tmp_path), token=token) as server:
-        with client_of(server, token) as client:
-            assert client.chat.completions.create(model="beliefrag", messages=ASKED).choices
-        with client_of(server, "another") as client, pytest.raises(openai.AuthenticationError):
-            client.chat.completions.create(model="beliefrag", messages=ASKED)
+def test_a_response_holds_the_answer_with_its_sources(client: openai.OpenAI) -> None:
+    response = client.responses.create(model="beliefrag", input=QUESTION, instructions="Be brief.", temperature=0.7)
+    Response.model_validate(response.model_dump(), strict=False)
+    assert (response.output_text, response.status, response.error) == (ANSWER, "completed", None)
+    assert response.id.startswith("resp_") and str(response.output[0].id).startswith("msg_")
+    assert response.usage is not None
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens > 0
+    cited = citations(response)
+    assert {each.file_id for each in cited} == {"travel"}
+    assert {each.filename for each in cited} == {"travel.md"}
+    assert details(response)["outcome"] == "answered" and details(response)["answerability"] > 0.5
+    assert details(response)["ignored"] == ["instructions", "temperature"]
+
+
+def test_messages_are_taken_as_input_and_only_the_last_is_answered(client: openai.OpenAI) -> None:
+    asked: Any = [
+        {"role": "developer", "content": "Answer in French."},
+        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+    ]
+    response = client.responses.create(model="beliefrag", input=asked)
+    assert response.output_text == ANSWER
+    assert details(response)["ignored"] == ["input[0]"]
+
+
+def test_the_official_client_gets_a_stream_of_the_events_that_it_knows(client: openai.OpenAI) -> None:
+    stream = list(client.responses.create(model="beliefrag", input=QUESTION, stream=True))
+    assert [event.type for event in stream] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert [event.sequence_number for event in stream] == list(range(9))
+    assert "".join(event.delta for event in stream if event.type == "response.output_text.delta") == ANSWER
+    last = stream[-1].response  # type: ignore[union-attr]
+    assert (last.output_text, last.status, details(last)["outcome"]) == (ANSWER, "completed", "answered")
+
+
+def test_a_failure_is_an_error_and_in_a_stream_a_failed_response(tmp_path: Path) -> None:
+    broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
+    with served(*opened(tmp_path, SURE, broken)) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError, match="TransportError") as caught:
+            client.responses.create(model="beliefrag", input=QUESTION)
+        *_, last = client.responses.create(model="beliefrag", input=QUESTION, stream=True)
+    assert caught.value.status_code == 502
+    assert last.type == "response.failed"
+    assert last.response.status == "failed" and last.response.output_text == ""
+    assert last.response.error is not None and "TransportError" in last.response.error.message

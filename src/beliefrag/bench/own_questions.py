@@ -1,0 +1,159 @@
+"""A user's own questions with answers, from a table or JSON Lines, to be answered from the user's own documents.
+
+A run names questions and passages by id, and holds no path: it can be given away, and a path can hold a name. So the
+paths are kept in the cache folder, under the hashes that the run's record has. `beliefrag view` finds them there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from beliefrag.bench.datasets.common_form import read_published_files
+from beliefrag.bench.datasets.formats import (
+    BadRecord,
+    DatasetEntry,
+    DatasetFormat,
+    Problem,
+    PublishedRecord,
+    RawRecord,
+    make_question,
+    name_without_gz,
+    question_id,
+    read_records,
+    read_table,
+    reader_of,
+)
+from beliefrag.bench.questions import Card, Dataset, gold_hash
+from beliefrag.paths import cache_dir
+from beliefrag.retrieval import docs_index
+from beliefrag.runs.run_errors import DataError
+from beliefrag.types import Passage
+
+_TABLES = {".csv": ",", ".tsv": "\t"}
+_FEEDBACK = "feedback"
+"""A field that only lines have which the page to ask in wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDocuments:
+    """A file of the user's questions with answers (CSV, TSV or JSON Lines), and the documents to answer them from."""
+
+    questions: Path
+    docs: tuple[Path, ...]
+
+    def load(self) -> Dataset:
+        """Read both as a dataset, and remember where they are.
+
+        Raises:
+            DataError: The questions cannot be used.
+            CorpusError: The documents cannot be used.
+        """
+        index, _ = docs_index(self.docs, cache_dir())
+        dataset = load_user_questions(self.questions, index.first(len(index)))
+        note = _note_path(gold_hash(dataset.questions), index.fingerprint)
+        paths = {"questions": os.path.realpath(self.questions), "docs": [os.path.realpath(each) for each in self.docs]}
+        unfinished = note.with_name(f"{note.name}.{os.getpid()}.new")
+        try:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(json.dumps(paths), encoding="utf-8")
+            unfinished.replace(note)
+        except OSError:
+            pass  # the viewer then asks for the paths
+        return dataset
+
+
+def find_own_documents(gold: str, fingerprint: str) -> OwnDocuments | None:
+    """Return the files that a dataset with these hashes of questions and passages was made from, if they are known."""
+    try:
+        paths = json.loads(_note_path(gold, fingerprint).read_bytes())
+        return OwnDocuments(Path(paths["questions"]), tuple(Path(each) for each in paths["docs"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _note_path(gold: str, fingerprint: str) -> Path:
+    name = hashlib.sha256(f"{gold} {fingerprint}".encode()).hexdigest()[:32]
+    return cache_dir() / "own_documents" / f"{name}.json"
+
+
+class _UserRecord(PublishedRecord):
+    id: str | None = None
+    question: str
+    answers: str | tuple[str, ...] | None = None
+    answer: str | tuple[str, ...] | None = None
+
+
+def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset:
+    """Load the questions of a file as a dataset on these passages.
+
+    The file is CSV or TSV with the columns `question` and `answers` (or `answer`; several with | between), or JSON
+    Lines with the same names, `answers` being a list. An `id` is optional: without one it is made from the question's
+    words. A file in which the page to ask in keeps feedback is read too: the last line of a question counts, and it is
+    left out as long as it has no right answer.
+
+    Raises:
+        DataError: The file cannot be used; the message names the first bad line.
+    """
+    left_out: list[str] = []
+    form = DatasetFormat(
+        name="own questions",
+        title="Own questions",
+        licence="",
+        source="",
+        expects="CSV with commas, TSV or JSON Lines with 'question' and 'answers'",
+        read=reader_of(_UserRecord, _read_question, lambda path: _read_user_records(path, left_out)),
+    )
+    try:
+        read = read_published_files(form, [questions])
+    except DataError as error:
+        if left_out:
+            raise DataError(
+                f"No question of {questions.name} can be used: none has a right answer yet.",
+                remedy="Give it on the page of 'beliefrag app', or write it into the file.",
+            ) from None
+        # A published file can be downloaded again; a user's own file has to be corrected.
+        raise DataError(error.message, remedy=f"Give {form.expects}, each question once.") from None
+    name = Path(name_without_gz(questions)).stem
+    card = Card(
+        name=name,
+        questions=len(read.questions),
+        passages=len(passages),
+        splits=read.splits(),
+        skipped=tuple(left_out),
+    )
+    return Dataset(name, read.questions, tuple(passages), card)
+
+
+def _read_user_records(path: Path, left_out: list[str]) -> Iterator[RawRecord | Problem]:
+    delimiter = _TABLES.get(Path(name_without_gz(path)).suffix.lower())
+    records = read_table(path, delimiter=delimiter, required_column="question") if delimiter else read_records(path)
+    feedback: dict[str, RawRecord] = {}
+    for record in records:
+        if isinstance(record, RawRecord) and _FEEDBACK in record.data:
+            # Removed and added again, so that questions have the order of their last lines.
+            asked = " ".join(str(record.data.get("question")).split())
+            feedback.pop(asked, None)
+            feedback[asked] = record
+        else:
+            yield record
+    for record in feedback.values():
+        if record.data.get("answers"):
+            yield record
+        else:
+            left_out.append(f"{record.place}: has no right answer yet")
+
+
+def _read_question(record: _UserRecord, path: Path) -> DatasetEntry:
+    given = record.answer if record.answers is None else record.answers
+    if given is None:
+        raise BadRecord("has no 'answer'")
+    answers = given.split("|") if isinstance(given, str) else given
+    if not any(answer.strip() for answer in answers):
+        raise BadRecord("has no answer")
+    identifier = (record.id or "").strip() or question_id("q_", record.question)
+    return DatasetEntry(make_question(identifier, record.question, answers))
