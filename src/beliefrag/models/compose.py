@@ -59,9 +59,6 @@ def compose(
 
     `cache` is the file of stored replies, `replay` answers from it alone, and `limit` is the largest number of calls at
     a time.
-
-    Raises:
-        SettingsError: The cache file cannot be used, or a replay has none.
     """
     model: ChatModel = RetryingModel(LimitedModel(provider, cap=limit), retry)
     if cache is not None:

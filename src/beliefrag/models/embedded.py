@@ -199,10 +199,6 @@ class LlamaEngine:
         """Generate one reply at temperature 0. A reply that ends in the beginning of a stop text comes without that.
 
         `is_stopped` is called after every batch of the prompt and every token; True ends the generation.
-
-        Raises:
-            ModelError: The request was refused or stopped, or the prompt does not fit.
-            ReplyError: The model generated no text.
         """
         started = time.perf_counter()
         body: dict[str, Any] = {

@@ -70,13 +70,7 @@ _TOKENS = TypeAdapter(list[_Token])
 def read_reply(
     body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
 ) -> ChatReply:
-    """Read the reply in a body that came with status 200; it ends at the first stop text of the request.
-
-    Raises:
-        TransportError: The body is not a completion at all.
-        EmptyReplyError: The model generated no text; `StoppedThinkingError` where a stop text is the reason.
-        ReplyError: The completion cannot be used: no choices, a refusal, filtered.
-    """
+    """Read the reply in a body that came with status 200; it ends at the first stop text of the request."""
     completion = _parse(body, server, secrets)
     if not completion.choices:
         raise _no_choices_error(completion.error, server, secrets)

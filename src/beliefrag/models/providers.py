@@ -135,12 +135,7 @@ def open_provider(
     threads: int | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ChatModel:
-    """Open the model that a text names (`local:NAME`, `scripted:FILE`, ...), without any layer around it.
-
-    Raises:
-        ModelError: The model cannot be used.
-        SettingsError: The provider, an option or the address cannot be used.
-    """
+    """Open the model that a text names (`local:NAME`, `scripted:FILE`, ...), without any layer around it."""
     choice, name = choose_provider(model, options)
     opened = choice.build(None).open_model(ModelAddress(name, base_url, timeout, context, threads))
     if not isinstance(opened, ChatModel):
@@ -159,9 +154,6 @@ def use_server_model(settings: Settings) -> Settings:
 
     OPENAI_BASE_URL alone does not count: it may be set for other programs, and documents go to no server that was not
     named for them.
-
-    Raises:
-        SettingsError: The server has no model or several, or cannot be asked.
     """
     if "model" in settings.model_fields_set or not settings.base_url:
         return settings
@@ -174,11 +166,7 @@ def use_server_model(settings: Settings) -> Settings:
 
 
 def list_server_models(base_url: str) -> list[str]:
-    """List the models that a server says it has.
-
-    Raises:
-        SettingsError: It cannot be asked, or its reply is not a list of models.
-    """
+    """List the models that a server says it has."""
     import httpx2
 
     key = (os.environ.get("OPENAI_API_KEY") or "").strip()

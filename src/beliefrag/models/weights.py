@@ -152,11 +152,7 @@ def is_present(weights: Weights) -> bool:
 
 
 def resolve(spec: str) -> Path:
-    """Return the file of `local:NAME` or `local:PATH`; `local` alone is the default model.
-
-    Raises:
-        ModelError: The name is unknown, or the file is missing.
-    """
+    """Return the file of `local:NAME` or `local:PATH`; `local` alone is the default model."""
     known = _known(spec)
     if known is None:
         path = Path(os.path.expanduser(spec.removeprefix("local:"))).absolute()  # noqa: PTH111 - `expanduser` of Path can raise

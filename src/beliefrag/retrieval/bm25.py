@@ -105,11 +105,7 @@ class Bm25Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Bm25Index:
-        """Open an index on disk, which needs no right to write.
-
-        Raises:
-            CorpusError: There is no index there, it is of another version, or it is damaged.
-        """
+        """Open an index on disk, which needs no right to write."""
         index = Path(path)
         for attempt in range(_ATTEMPTS):
             before = store.read_snapshot(index)
@@ -174,9 +170,6 @@ class Bm25Index:
         """Return the k best passages for the words of the query, best first; equal scores by passage id.
 
         The query is only words to search for, never syntax. A query without words finds nothing.
-
-        Raises:
-            RetrievalError: k is negative, or the index is damaged.
         """
         check_depth(k)
         with _explained("The search failed"):

@@ -14,8 +14,6 @@ from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.documents import printable_path
 
-__all__ = ["explain_engine_errors", "explain_write_errors", "is_disk_refusal", "is_permission_denied"]
-
 _SYSTEM_WORDS = re.compile(r"message: \"([^\"]+)\"|([A-Z][\w ,'/-]+?) \(os error \d+\)")
 """What the operating system said, as tantivy quotes it."""
 _SYSTEM_NUMBER = re.compile(r"\bcode: (\d+)\b|\(os error (\d+)\)")

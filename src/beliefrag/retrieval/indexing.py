@@ -260,11 +260,6 @@ def index_paths(
         vectors: Make vectors for dense and hybrid retrieval too, with this embedding model.
         on: `ray` or `ray:ADDRESS`, to read files and find names on the workers of a Ray cluster. This process alone
             writes the index, which is the same as without them.
-
-    Raises:
-        EmptyCorpus: Nothing can be read; an index that existed before stays as it was.
-        CorpusError: A path does not exist, or the index cannot be written.
-        RetrievalError: The weights of the embedding model are not on this machine.
     """
     began = time.monotonic()
     target, given = Path(out), list_paths(paths)

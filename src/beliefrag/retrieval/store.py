@@ -250,11 +250,7 @@ def dead_passages(index: Path) -> int:
 
 
 def read_snapshot(index: Path) -> Snapshot:
-    """Return what an index holds at this moment.
-
-    Raises:
-        CorpusError: The index is missing, of another version, or damaged.
-    """
+    """Return what an index holds at this moment."""
     with _explain_read_errors(index), (index / MANIFEST).open("rb") as manifest:
         snapshot, _ = _read_head(index, manifest.readline())
     return snapshot

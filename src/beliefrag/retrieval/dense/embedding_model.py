@@ -25,18 +25,6 @@ from numpy.typing import NDArray
 from beliefrag.errors import RetrievalError, explain_missing_extra
 from beliefrag.paths import cache_dir
 
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "DenseOptions",
-    "Embed",
-    "EmbeddingModel",
-    "Floats",
-    "hash_weights",
-    "load_model",
-    "name_model",
-    "open_embedder",
-]
-
 Floats = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]
 """Returns one vector of length 1 for each text; of a very long text only the beginning is read."""

@@ -23,8 +23,6 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 from beliefrag.retrieval.store import PassageRow, sync_folder
 
-__all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
-
 OnVectors = Callable[[int], None]
 """Called with the number of passages whose vectors there are so far."""
 

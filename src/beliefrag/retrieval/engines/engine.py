@@ -15,8 +15,6 @@ from beliefrag.errors import SettingsError
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.types import Passage
 
-__all__ = ["EngineDescription", "EngineOptions", "IndexState"]
-
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -104,11 +102,7 @@ def ranking_name(k1: float, b: float) -> str:
 
 
 def check_address(url: str, *, schemes: Sequence[str], variable: str) -> SplitResult:
-    """Return the parts of an engine's address.
-
-    Raises:
-        SettingsError: It is of another kind, or it holds a password, which settings, logs and traces would then hold.
-    """
+    """Return the parts of an engine's address."""
     parts = urlsplit(url)
     if parts.scheme not in schemes:
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else url

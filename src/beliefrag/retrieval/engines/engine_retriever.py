@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["EngineRetriever", "link_engine", "open_on_engine"]
-
 SearchEngine: TypeAlias = "OpenSearchIndex | PostgresTable"
 """An index that is open to be searched. Threads may share it. A late or partial reply is a RetrievalError."""
 _DIGITS = 6

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
     from beliefrag.retrieval.engines.postgres import PostgresWriter
 
-__all__ = ["Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
-
 _BLOCK = 5_000
 EngineWriter: TypeAlias = "OpenSearchWriter | PostgresWriter"
 """An index that is open to be filled; it is made if it does not exist."""

@@ -52,8 +52,6 @@ with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["OpenSearchIndex", "OpenSearchOptions", "OpenSearchWriter"]
-
 _FORMAT = 1
 _MOST_HITS = 100_000
 """How many hits one search of an index of ours may return."""
@@ -388,11 +386,7 @@ class OpenSearchWriter:
             yield hit["_id"], _held(hit["_source"])
 
     def finish(self, state: CorpusState, dead: int) -> None:
-        """Make all that was written visible, and note that the index is complete.
-
-        Raises:
-            IndexBusy: Another writer has begun since, so nobody knows what the index holds.
-        """
+        """Make all that was written visible, and note that the index is complete."""
         self._client.indices.refresh(index=self._options.index)
         if dead:
             self._client.indices.forcemerge(index=self._options.index, only_expunge_deletes="true")

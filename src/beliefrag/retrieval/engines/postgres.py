@@ -41,8 +41,6 @@ with explain_missing_extra("Search on PostgreSQL", "postgres"):
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
-
 Row = tuple[Any, ...]
 Statement = LiteralString | sql.SQL | sql.Composed
 Values = Sequence[Any] | Mapping[str, Any]
@@ -86,11 +84,7 @@ class _Connection(psycopg.Connection[Row]):
     seconds = 30.0
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Wait for a reply.
-
-        Raises:
-            OperationalError: There was none in time; the connection is closed.
-        """
+        """Wait for a reply."""
         try:
             return super().wait(gen, interval, self.seconds if timeout is None else timeout)
         except errors._WaitTimeout:
