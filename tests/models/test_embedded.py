@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from beliefrag.errors import ModelError
-from beliefrag.hub import DownloadError
 from beliefrag.models import embedded as embedded_module
-from beliefrag.models.download import pull
+from beliefrag.models.download import DownloadError, pull
 from beliefrag.models.embedded import Embedded, LlamaEngine
 from beliefrag.models.protocol import ChatModel, ChatRequest, Message
 

@@ -18,8 +18,17 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from beliefrag.errors import ModelError
-from beliefrag.hub import HubFile
 from beliefrag.paths import cache_dir
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file in a repository on the hub."""
+
+    repository: str
+    file: str
+    revision: str = "main"
+    kind: Literal["model", "dataset"] = "model"
 
 
 @dataclass(frozen=True, slots=True)
