@@ -122,9 +122,8 @@ def list_paths(paths: Paths) -> list[Path]:
 def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> FoundFiles:
     """Find all files to read below some paths, in the same order every time.
 
-    Hidden files and folders are passed over unless they are given, and so are indexes. A link to a file is read; a link
-    to a folder is not followed, so that no loop and no foreign folder is walked into. Anything that is not a regular
-    file (a pipe, a device) is skipped: opening it could wait for ever.
+    Hidden files and folders are passed over unless they are given, and so are indexes, links to folders, and anything
+    that is not a regular file.
     """
     roots = [os.path.realpath(path) for path in paths]
     for root in roots:
@@ -180,10 +179,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 class FileReading:
-    """Reads a file and cuts it into passages as it is iterated over.
-
-    The iteration raises `Unreadable` when nothing (more) can be read from the file.
-    """
+    """Reads a file and cuts it into passages as it is iterated over; `Unreadable` ends the iteration."""
 
     def __init__(self, file: CorpusFile) -> None:
         self._file = file
@@ -246,11 +242,7 @@ def index_paths(
     vectors: DenseOptions | None = None,
     on: str | None = None,
 ) -> IndexReport:
-    """Index all documents below some paths; run it again at any time to take in what changed.
-
-    A file whose content is the same is not read again; the passages of a changed file are replaced; those of a file
-    that lay below one of the paths and is gone are removed. Work is committed as it goes: the next run completes one
-    that was killed, with the same result.
+    """Index all documents below some paths; run it again to take in what changed, or to complete a killed run.
 
     Args:
         paths: Files and folders. `documents.FORMATS` lists the formats that are read.
@@ -258,8 +250,7 @@ def index_paths(
         progress: Called as the work goes on.
         names: Whether to make the graph of names too, which linked retrieval needs.
         vectors: Make vectors for dense and hybrid retrieval too, with this embedding model.
-        on: `ray` or `ray:ADDRESS`, to read files and find names on the workers of a Ray cluster. This process alone
-            writes the index, which is the same as without them.
+        on: `ray` or `ray:ADDRESS`, to read files and find names on a Ray cluster; the index is the same.
     """
     began = time.monotonic()
     target, given = Path(out), list_paths(paths)
@@ -284,7 +275,6 @@ def index_paths(
                 writer.write_graph(map_items)
             model = ""
             if vectors is not None:
-                # Vectors need arrays and a runtime, which other indexes do not wait for.
                 from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
 
                 loaded = load_model(vectors)
@@ -325,11 +315,7 @@ def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:
 def docs_index(
     paths: Iterable[str | Path], cache: str | Path, *, progress: OnProgress | None = None, on: str | None = None
 ) -> tuple[Bm25Index, IndexReport]:
-    """Open an up-to-date index of some documents, building it the first time and reading only changes later.
-
-    When another process is refreshing the same documents, this one waits for it. An index in the cache that is damaged
-    or of an older version is built again.
-    """
+    """Open an up-to-date index of some documents in the cache; one that is damaged or older is built again."""
     documents = list(paths)
     place = docs_index_path(documents, cache)
 
@@ -416,7 +402,6 @@ class _Refresh:
             try:
                 changed = self._compare_file(path, file)
             except OSError as problem:
-                # The file exists but its content is unknown, so what the index has of it stays.
                 self._skip(file, f"cannot be read: {problem.strerror or problem}")
                 changed = None
             if changed:
@@ -486,7 +471,7 @@ def _begin_reading(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
 
 
 def _read_remotely(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
-    """Read a file on a worker; one that is large, or not the same file there, is left to the process that writes."""
+    """Read a file on a worker; one that is large or differs there is left to the process that writes."""
     reading = FileReading(changed.file)
     with suppress(OSError):
         # The last time depends on the machine that a folder is mounted on.

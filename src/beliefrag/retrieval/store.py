@@ -1,9 +1,8 @@
 """The files of an index: passages in the segments of tantivy, and a manifest that describes what they hold.
 
-Tantivy commits atomically but knows nothing of fingerprints and files. So the manifest is replaced before every commit:
-it has tantivy's number of the commit that it builds on (`base`), and what the index holds before and after the next
-one. If tantivy's own number has passed `base` the commit has happened, otherwise it has not: after any kill the two
-agree. Readers need the first line only, take no lock and write nothing.
+Before every commit the manifest is replaced: it has tantivy's number of the commit that it builds on (`base`), and what
+the index holds before and after the next one. If tantivy's own number has passed `base`, the commit has happened: after
+any kill the two agree. Readers need the first line only, take no lock and write nothing.
 """
 
 from __future__ import annotations
@@ -70,11 +69,7 @@ class PassageRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CorpusState:
-    """The number of passages, and the sum (modulo 2^256) of one SHA-256 per passage.
-
-    The sum does not depend on the order of the passages: an index grown in a hundred steps and one built at once agree.
-    It does not protect against collisions that are constructed on purpose.
-    """
+    """The number of passages, and the sum (modulo 2^256) of one SHA-256 per passage, in whatever order."""
 
     passages: int
     total: int
@@ -123,10 +118,7 @@ def passage_key(digest: int) -> int:
 
 
 def check_passage(passage: Passage) -> Passage:
-    """Return the passage, or raise `CorpusError` if its id is empty, too long or not printable.
-
-    Ids reach prompts, traces and terminals.
-    """
+    """Return the passage, or raise `CorpusError` if its id is empty, too long or not printable."""
     name = passage.id
     # A character has four bytes at most, so the bytes of short ids need not be counted.
     if not name or not name.isprintable() or (4 * len(name) > _LONGEST_ID and len(name.encode()) > _LONGEST_ID):
@@ -138,11 +130,7 @@ def check_passage(passage: Passage) -> Passage:
 
 
 def index_schema() -> tantivy.Schema:
-    """Return the fields of an index.
-
-    Title and text are two values of one field, so that BM25 sees a single text with a single length while both come
-    back apart. A passage can have several sources: the same row may stand in two files.
-    """
+    """Return the fields of an index; title and text are two values of one field, which BM25 sees as a single text."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(SOURCE, stored=True, tokenizer_name="raw", index_option="basic")
@@ -156,11 +144,10 @@ def index_schema() -> tantivy.Schema:
 
 def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantivy.Document:
     """Return what tantivy stores and indexes for a passage."""
-    # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
-    # equal score can then be ordered by id without fetching all of them.
+    # The first eight bytes of the id as a number that sorts like the id: hits of equal score can then be ordered by id
+    # without fetching all of them.
     identifier = passage.id
     order = int.from_bytes(identifier[:8].encode()[:8].ljust(8, b"\0")) - (1 << 63)
-    # Adding field by field takes half the time of giving all at once.
     document = tantivy.Document()
     document.add_text(ID, identifier)
     for source in sources:
@@ -195,11 +182,7 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
 
 
 def create_store(index: Path) -> None:
-    """Make an empty store unless there is one.
-
-    It is made aside and renamed, so that of two processes which create an index at the same moment none can empty the
-    store that the other has already filled.
-    """
+    """Make an empty store unless there is one; made aside and renamed, it never empties another process's store."""
     if (index / STORE).exists():
         return
     with tempfile.TemporaryDirectory(prefix="new-", dir=index, ignore_cleanup_errors=True) as aside:
@@ -216,8 +199,7 @@ def create_store(index: Path) -> None:
 def open_searcher(index: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     """Return a view of the store as it is now, which later commits do not change.
 
-    Tantivy takes a lock file even to read. A read-only folder (a container image, another user's index) is opened
-    through a temporary folder of links; the segments themselves are mapped from where they lie.
+    Tantivy takes a lock file even to read, so a read-only folder is opened through a temporary folder of links.
     """
     store = index / STORE
     try:
@@ -280,11 +262,7 @@ def write_manifest(
     *,
     expects_commit: bool,
 ) -> None:
-    """Replace the manifest, whole or not at all.
-
-    The index goes from `before` to `after`, and `files` change (None for one that is no longer indexed), with the next
-    commit of tantivy or at once.
-    """
+    """Replace the manifest, whole or not at all: the next commit, or this, makes `before` `after` and changes files."""
     head: dict[str, Any] = {
         "beliefrag_index": _FORMAT,
         "base": _read_meta(index)["opstamp"] if expects_commit else _ALWAYS,
