@@ -1,15 +1,14 @@
-"""OpenSearch and Elasticsearch: searching an index, and filling one. Both take the requests that are made here.
+"""OpenSearch and Elasticsearch: searching an index, and filling one.
 
-An index that `beliefrag index --to opensearch:...` made has the terms of the embedded engine, and statistics are taken
-over all shards before scores are (`dfs_query_then_fetch`). An index of the user's own is searched in the fields that
-they name, with the words that its analysers make of the text. A query is only ever the text of a `match`, which has no
-syntax. Beside an index of ours lies one with a note: how many passages there are, the sum of their digests, and whether
-the last run was finished.
+An index of ours has the terms of the embedded engine, and beside it lies one with a note: how many passages there are,
+the sum of their digests, and whether the last run was finished. An index of the user's own is searched in the fields
+that they name. A query is only ever the text of a `match`, which has no syntax.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,17 +19,16 @@ from pydantic import Field, PositiveInt
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, explain_missing_extra
 from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
-from beliefrag.retrieval.engines.engine import (
+from beliefrag.retrieval.engines.engine_retriever import (
     EngineDescription,
     EngineOptions,
     IndexState,
     check_address,
     content_of,
-    environment,
     one_line,
+    open_on_engine,
     ranking_name,
 )
-from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import EMPTY, CorpusState
@@ -67,11 +65,7 @@ IndexName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,200}$")]
 
 @dataclass(frozen=True, slots=True)
 class OpenSearchOptions(EngineOptions):
-    """The options of search on OpenSearch and Elasticsearch.
-
-    User and password come from BELIEFRAG_OPENSEARCH_USER and BELIEFRAG_OPENSEARCH_PASSWORD, or an API key from
-    BELIEFRAG_OPENSEARCH_API_KEY. In an index of your own, the id of the document is used unless `id` names a field.
-    """
+    """The options of search on OpenSearch and Elasticsearch; credentials come from BELIEFRAG_OPENSEARCH_... ."""
 
     index: IndexName = "passages"
     shards: PositiveInt = 1
@@ -87,11 +81,12 @@ class OpenSearchOptions(EngineOptions):
 
 def _make_client(options: OpenSearchOptions) -> OpenSearch:
     parts = check_address(options.url, schemes=("https", "http"), variable="BELIEFRAG_OPENSEARCH_PASSWORD")
-    user, password = environment("BELIEFRAG_OPENSEARCH_USER"), environment("BELIEFRAG_OPENSEARCH_PASSWORD")
-    key = environment("BELIEFRAG_OPENSEARCH_API_KEY")
+    user, password, key = (
+        os.environ.get(f"BELIEFRAG_OPENSEARCH_{name}", "") for name in ("USER", "PASSWORD", "API_KEY")
+    )
     return OpenSearch(
         hosts=[options.url],
-        http_auth=(user, password or "") if user else None,
+        http_auth=(user, password) if user else None,
         headers={"authorization": f"ApiKey {key}"} if key else None,
         timeout=options.timeout,
         max_retries=_RETRIES,
@@ -322,8 +317,7 @@ def _field(value: Mapping[str, Any], name: str) -> str:
 class OpenSearchWriter:
     """An index that is open to be filled; it is made if it does not exist.
 
-    Every write names the passage by its id, so a run that was cut off is simply run again. From the first write to the
-    end of a run the note says that the index is incomplete, and searches are refused.
+    From the first write to the end of a run the note says that the index is incomplete, and searches are refused.
     """
 
     def __init__(self, options: OpenSearchOptions) -> None:
@@ -366,7 +360,7 @@ class OpenSearchWriter:
                 "digest": f"{held.digest:x}",
             }
             actions.append({"_op_type": "index", "_id": passage.id, "_source": value})
-        # Raising at once would keep the library from sending documents again that a busy server refused.
+        # Raising at once would keep the library from sending refused documents again.
         for ok, item in helpers.streaming_bulk(
             self._client, actions, index=self._options.index, max_retries=5, initial_backoff=1, raise_on_error=False
         ):

@@ -1,9 +1,7 @@
 """PostgreSQL with ParadeDB's pg_search or with pg_textsearch: searching a table, and filling one.
 
-A table that `beliefrag index --to postgres:...` made has the terms of the embedded engine, and so its ranking: repeated
-words of a question count once, as they do there. A table of the user's own is searched through the BM25 index that it
-has, with the words that this index makes of the text. A table NAME of ours comes with NAME_state, one row that records
-what it holds.
+A table of ours has the terms of the embedded engine, and comes with NAME_state, one row that records what it holds. A
+table of the user's own is searched through the BM25 index that it has.
 """
 
 from __future__ import annotations
@@ -17,16 +15,16 @@ from pydantic import Field
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError, explain_missing_extra
 from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
-from beliefrag.retrieval.engines.engine import (
+from beliefrag.retrieval.engines.engine_retriever import (
     EngineDescription,
     EngineOptions,
     IndexState,
     check_address,
     content_of,
     one_line,
+    open_on_engine,
     ranking_name,
 )
-from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import CorpusState
@@ -49,7 +47,6 @@ _PG_SEARCH = "pg_search"
 _PG_TEXTSEARCH = "pg_textsearch"
 _FORMAT = 1
 _BUILD_SECONDS = 24 * 3600.0
-"""How long making the BM25 index may take."""
 _PAGE = 5000
 _CONNECTIONS = 8
 _CONNECT_SECONDS = 10
@@ -62,13 +59,9 @@ TableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A
 
 @dataclass(frozen=True, slots=True)
 class PostgresOptions(EngineOptions):
-    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file.
-
-    In a table of your own, the fields are columns. pg_search has no k1 and b other than 1.2 and 0.75.
-    """
+    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file."""
 
     table: TableName = "passages"
-    """The table, with its schema unless that is the default one."""
 
     @property
     def names(self) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier]:
@@ -140,12 +133,7 @@ def _explain_errors(what: str) -> Iterator[None]:
 
 
 class PostgresTable:
-    """A table with a BM25 index, opened to be searched.
-
-    Raises:
-        RetrievalError: The server cannot be reached.
-        CorpusError: There is no such table, it is incomplete, or it has no BM25 index.
-    """
+    """A table with a BM25 index, opened to be searched."""
 
     def __init__(self, options: PostgresOptions) -> None:
         check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
@@ -338,14 +326,8 @@ class PostgresTable:
 class PostgresWriter:
     """A table that is open to be filled; it is made if it does not exist.
 
-    All changes of a run are one transaction: until it ends, searches see what the table held before, and a kill of
-    client or server leaves that. The BM25 index is made after the passages of the first run, which is several times
-    faster than growing it.
-
-    Raises:
-        IndexBusy: Another writer is at work.
-        CorpusError: The table is another one, or the server has no search extension.
-        RetrievalError: The server cannot be reached.
+    All changes of a run are one transaction: until it ends, and after a kill, searches see what the table held before.
+    The BM25 index is made after the passages of the first run, which is faster than growing it.
     """
 
     def __init__(self, options: PostgresOptions) -> None:
@@ -462,11 +444,7 @@ class PostgresWriter:
             last = rows[-1][0]
 
     def finish(self, state: CorpusState, dead: int) -> None:
-        """Commit, and make the BM25 index; make it again if deleted passages distort its statistics.
-
-        An extension counts deleted passages in its statistics until they are cleared away, and one of them even after
-        that. The index is made again if that takes a moment, or if the dead are more than a tenth of the living.
-        """
+        """Commit, and make the BM25 index; make it again if deleted passages, which extensions count, distort it."""
         [(dead,)] = self._execute(
             "UPDATE {} SET passages = %s, total = %s, dead = dead + %s RETURNING dead",
             self._state,
