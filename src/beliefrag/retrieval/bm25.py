@@ -77,7 +77,7 @@ def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: 
 
 
 def make_question(passage: Passage) -> str:
-    """Return ten words of one sentence of the passage: a stand-in for a user's question (docs/results/score_scale.md)."""
+    """Return ten words of one sentence of the passage: it scores like a user's question (docs/results/score_scale.md)."""
     draw = random.Random(passage.id)  # noqa: S311
     sentences = [sentence.split() for sentence in split_sentences(passage.text)]
     words = draw.choice([each for each in sentences if len(each) >= _SENTENCE_WORDS] or [passage.text.split()])
@@ -291,7 +291,7 @@ def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> Abs
 
 @dataclass(frozen=True, slots=True)
 class Bm25Options:
-    """The options of the embedded BM25 engine: none, since its ranking is fixed."""
+    """The options of the embedded BM25 engine: none."""
 
     identity: ClassVar[str] = Bm25Index.identity
 

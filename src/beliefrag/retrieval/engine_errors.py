@@ -14,18 +14,14 @@ from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval.documents import printable_path
 
+# What the operating system said, as tantivy quotes it, and what tantivy says when one of its threads could not write.
 _SYSTEM_WORDS = re.compile(r"message: \"([^\"]+)\"|([A-Z][\w ,'/-]+?) \(os error \d+\)")
-"""What the operating system said, as tantivy quotes it."""
 _SYSTEM_NUMBER = re.compile(r"\bcode: (\d+)\b|\(os error (\d+)\)")
 _HIDDEN_CAUSE = re.compile(r"writer was killed|error occurred in a thread")
-"""What tantivy says when one of its threads could not write. The error of the system is lost with the thread."""
-
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.EEXIST})
-
 _LARGE_FILE = 128 * 1024 * 1024
-"""As many bytes as the engine may write at once: a limit on the size of files that is below it stops an index."""
 
 
 def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> AbstractContextManager[None]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HEAP = 128_000_000
 """Bytes that tantivy gathers in memory before it writes a segment."""
 THREADS = min(4, os.cpu_count() or 1)
-"""Threads that tantivy indexes with. More of them make more and smaller segments, which slow down every search."""
+"""Threads that tantivy indexes with; more make more segments, which slow down every search."""
 QUICKLY_REWRITTEN = 20_000
 """How many passages an index may have that is rewritten whenever a passage was deleted."""
 
@@ -64,14 +64,11 @@ class _Stored(NamedTuple):
 class IndexWriter:
     """Add, replace and delete passages of an index on disk, whose folder is made if it does not exist.
 
-    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost, and the lock with
-    it; the same calls made again complete the work. To keep memory bounded the writer also commits by itself when a
-    batch is full. As a context manager it commits at the end, or drops what is uncommitted when an exception passes
-    through. It belongs to one thread.
+    Readers see nothing before a commit, which also happens when a batch is full. What is uncommitted when the process
+    dies is lost, and the lock with it. A context manager commits at its end, except after an exception.
 
     Raises:
         IndexBusy: Another writer is at work.
-        CorpusError: The folder holds something else, or it cannot be written.
     """
 
     batch = 50_000

@@ -1,8 +1,6 @@
 """The embedding model of dense retrieval: its weights, its name, and what makes vectors with it.
 
-Weights in GGUF format run in the runtime that answers too; those in ONNX format need the extra beliefrag[dense]. Each
-text is embedded alone, so that its vector depends on nothing but the text and the weights. Eight together would take a
-tenth longer on a processor, and change the vector by up to 0.003 in a number.
+Each text is embedded alone, so that its vector depends on nothing but the text and the weights.
 """
 
 from __future__ import annotations
@@ -82,12 +80,10 @@ class DenseOptions:
 
 @dataclass(frozen=True)
 class EmbeddingModel:
-    """An embedding model."""
+    """An embedding model, named after its weights and their hash: only vectors of the same name are compared."""
 
     name: str
-    """The weights and the beginning of their hash: vectors of another name are never compared with these."""
     embed: Embed
-    """Makes the vectors of some texts."""
 
 
 def load_model(options: DenseOptions) -> EmbeddingModel:
