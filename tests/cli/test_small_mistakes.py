@@ -16,7 +16,7 @@ from beliefrag.events import CallStarted
 from beliefrag.cli.episode_display import LineDisplay
 from beliefrag.cli.output import show_status
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval.engine_errors import explain_engine_errors
+from beliefrag.retrieval.store import explain_engine_errors
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
 from tests.cli.test_ask_mistakes import closed_port, expect_one_line
 from tests.support.messages import mentions

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +61,7 @@ class Embedded:
         self._path = Path(path).absolute()
         self._options: dict[str, Any] = {
             "context": context,
-            "threads": threads or _count_processors(),
+            "threads": threads or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1),
             "reuse_prefix": reuse_prefix,
             "prompt_memory_mib": prompt_memory_mib,
         }
@@ -123,10 +124,6 @@ class Embedded:
             while file.read(8 * 1024 * 1024):
                 pass
         return LlamaEngine(self._path, **self._options)
-
-
-def _count_processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _closed_error() -> ModelError:
@@ -209,11 +206,10 @@ class LlamaEngine:
             raise _refusal(str(error)) from None
         if is_stopped():
             raise _closed_error()
-        for chunk in chunks:
-            if problem := chunk.get("error"):
-                if problem.get("type") == "exceed_context_size_error":
-                    raise self._too_long(problem["n_prompt_tokens"], problem["n_ctx"], max_tokens)
-                raise _refusal(str(problem.get("message", problem)))
+        if problem := next((chunk["error"] for chunk in chunks if chunk.get("error")), None):
+            if problem.get("type") == "exceed_context_size_error":
+                raise self._too_long(problem["n_prompt_tokens"], problem["n_ctx"], max_tokens)
+            raise _refusal(str(problem.get("message", problem)))
         reply = _join_chunks(chunks, request, time.perf_counter() - started)
         if request.schema is not None and not _follows(request.schema, reply):
             remedy = "Check the schema, or make it simpler."

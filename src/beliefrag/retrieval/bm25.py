@@ -20,9 +20,8 @@ from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import store
 from beliefrag.retrieval.documents import links_of, printable_path, split_sentences
-from beliefrag.retrieval.engine_errors import explain_engine_errors
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
-from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow
+from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: 
 
 
 def make_question(passage: Passage) -> str:
-    """Return ten words of one sentence of the passage: it scores like a user's question (docs/results/score_scale.md)."""
+    """Return ten words of a sentence of the passage, a stand-in for a question (docs/results/score_scale.md)."""
     draw = random.Random(passage.id)  # noqa: S311
     sentences = [sentence.split() for sentence in split_sentences(passage.text)]
     words = draw.choice([each for each in sentences if len(each) >= _SENTENCE_WORDS] or [passage.text.split()])

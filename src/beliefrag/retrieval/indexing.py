@@ -163,15 +163,15 @@ def _add_file(found: FoundFiles, path: str, name: str) -> None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             reason = "is not a regular file"
+        elif format_of(path) is None:
+            ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
+            reason = f"has a format that is not read ({ending or 'no ending'})"
     except OSError as problem:
         reason = f"cannot be read: {problem.strerror}"
-    if not reason and format_of(path) is None:
-        ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
-        reason = f"has a format that is not read ({ending or 'no ending'})"
     if reason:
         found.skipped.append(Skipped(printable_path(path), reason))
-        return
-    found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
+    else:
+        found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -185,35 +185,31 @@ class FileReading:
         self._file = file
         self._complaints: list[str] = []
         self._further = 0
-        self._loaded: tuple[list[Passage], str] | None = None
+        self._loaded: list[Passage] | None = None
+        self._reason = ""
         self.passages = 0
         """How many there were so far."""
 
     def load(self) -> None:
         """Read the whole file into memory, so that a worker can send it back."""
         passages: list[Passage] = []
-        reason = ""
         try:
             passages.extend(self)
         except Unreadable as problem:
-            reason = problem.message
-        self._loaded = passages, reason
-        self.passages = 0
+            self._reason = problem.message
+        self._loaded, self.passages = passages, 0
 
     def __iter__(self) -> Iterator[Passage]:
-        passages, reason = self._loaded or (self._read(), "")
-        for passage in passages:
+        for passage in self._read() if self._loaded is None else self._loaded:
             self.passages += 1
             yield passage
-        if not self.passages and not self._complaints:
-            reason = reason or "holds no text"
+        reason = self._reason or ("" if self.passages or self._complaints else "holds no text")
         if reason:
             raise Unreadable(reason)
 
     def complaints(self) -> list[str]:
         """Return what was left out: the first few cases, and how many more there were."""
-        more = [f"{self._further} more problems like these"] if self._further else []
-        return self._complaints + more
+        return self._complaints + ([f"{self._further} more problems like these"] if self._further else [])
 
     def _read(self) -> Iterator[Passage]:
         try:
@@ -222,7 +218,7 @@ class FileReading:
         except Unreadable:
             raise
         except Exception as problem:
-            # A parser may fail in any way on a broken file. The file is then skipped, by name, and the run goes on.
+            # A parser may fail in any way on a broken file, which is then skipped.
             reason = " ".join(str(problem).split())[:200]
             raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
 

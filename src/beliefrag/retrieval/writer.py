@@ -19,8 +19,7 @@ from beliefrag.paths import cache_dir
 from beliefrag.retrieval import store
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import links_of, printable_path
-from beliefrag.retrieval.engine_errors import explain_write_errors, is_disk_refusal
-from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile
+from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile, explain_write_errors, is_disk_refusal
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ class _Connection(psycopg.Connection[Row]):
 
 
 def _connect(url: str, *, seconds: float) -> _Connection:
-    """Open one connection, on which a request may take the given number of seconds."""
+    """Open a connection whose requests may take some seconds."""
     connection = _Connection.connect(url, autocommit=True, **_SETTINGS)
     connection.seconds = seconds
     return connection
@@ -265,7 +265,7 @@ class PostgresTable:
         return {str(row[0]): Passage(*map(str, row)) for row in self._rows(statement, (list(ids),))}
 
     def first(self, count: int) -> list[Passage]:
-        """Return the first passages by id, in the order of the bytes, whatever the server's language is."""
+        """Return the first passages by id, in the order of the bytes."""
         statement = sql.SQL('SELECT {} FROM {} ORDER BY {}::text COLLATE "C" LIMIT %s')
         rows = self._rows(statement.format(self._columns, self._table, self._id), (count,))
         return [Passage(*map(str, row)) for row in rows]
