@@ -379,11 +379,11 @@ def read_reply_json(key: str, text: str | bytes) -> ChatReply:
         value = json.loads(text)
         tokens = value.pop("tokens", None)
         if tokens is not None:
-            tokens = tuple(TokenProbability(*token[:2], tuple(map(tuple, token[2]))) for token in tokens)
+            tokens = tuple(TokenProbability(t, logprob, tuple((o, p) for o, p in top)) for t, logprob, top in tokens)
         reply = ChatReply(**value, tokens=tokens, cached=True)
         if not (isinstance(reply.text, str) and isinstance(reply.tokens_in, int) and isinstance(reply.tokens_out, int)):
             raise TypeError
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise DamagedReplyError(key) from None
     return reply
 
