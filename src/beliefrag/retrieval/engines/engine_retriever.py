@@ -41,9 +41,6 @@ class EngineOptions:
     text: str = ""
     source: str = ""
     """The fields of an index of your own. Without `text`, the index is one that `beliefrag index` made."""
-    k1: float = 1.2
-    b: float = 0.75
-    """k1 and b of BM25, for a new index."""
     timeout: PositiveFloat = 30.0
     """How many seconds a search may take."""
     changes: Literal["refuse", "follow"] = "refuse"
@@ -61,7 +58,7 @@ class EngineOptions:
     @property
     def identity(self) -> str | None:
         """Names the ranking before anything is opened; None if only the index can tell."""
-        return None if self.is_own or self.linked else ranking_name(self.k1, self.b)
+        return None if self.is_own or self.linked else Bm25Index.identity
 
     def rename(self, **names: Any) -> Self:
         """Return the options for an index of another name that `beliefrag index` makes."""
@@ -102,11 +99,6 @@ def content_of(passage: Passage) -> str:
 def id_key(passage_id: str) -> int:
     """Return the number by which a graph of names knows a passage of an engine."""
     return int.from_bytes(hashlib.sha256(passage_id.encode()).digest()[:8]) >> 1
-
-
-def ranking_name(k1: float, b: float) -> str:
-    """Return the identity of a BM25 ranking: that of the embedded engine if k1 and b are the same."""
-    return Bm25Index.identity if (k1, b) == (1.2, 0.75) else f"bm25 k1={k1:g} b={b:g} en_stem"
 
 
 def check_address(url: str, *, schemes: Sequence[str], variable: str) -> SplitResult:

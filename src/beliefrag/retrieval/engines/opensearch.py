@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, explain_missing_extra
-from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
+from beliefrag.retrieval.bm25 import Bm25Index, passage_terms, query_terms, query_words
 from beliefrag.retrieval.engines.engine_retriever import (
     EngineDescription,
     EngineOptions,
@@ -27,7 +27,6 @@ from beliefrag.retrieval.engines.engine_retriever import (
     content_of,
     one_line,
     open_on_engine,
-    ranking_name,
 )
 from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
@@ -68,8 +67,6 @@ class OpenSearchOptions(EngineOptions):
     """The options of search on OpenSearch and Elasticsearch; credentials come from BELIEFRAG_OPENSEARCH_... ."""
 
     index: IndexName = "passages"
-    shards: PositiveInt = 1
-    """How many shards a new index has."""
     certificates: str = ""
     """A file with the certificates to trust, if those of the system are not enough."""
 
@@ -155,12 +152,7 @@ def _fetch_documents(client: OpenSearch, index: str, ids: Sequence[str], **optio
 
 
 class OpenSearchIndex:
-    """An index of OpenSearch or Elasticsearch, opened to be searched.
-
-    Raises:
-        RetrievalError: No node can be reached.
-        CorpusError: There is no such index, or it is incomplete.
-    """
+    """An index of OpenSearch or Elasticsearch, opened to be searched."""
 
     def __init__(self, options: OpenSearchOptions) -> None:
         self._options = options
@@ -183,8 +175,7 @@ class OpenSearchIndex:
             self.identity = f"bm25 of {engine} {words}"
         else:
             self.read_state()
-            similarity = inside["settings"]["index"].get("similarity", {}).get("beliefrag", {})
-            self.identity = ranking_name(float(similarity.get("k1", 1.2)), float(similarity.get("b", 0.75)))
+            self.identity = Bm25Index.identity
 
     def _explain(self) -> AbstractContextManager[None]:
         return _explain_errors(f"The search in {self._name}")
@@ -326,7 +317,7 @@ class OpenSearchWriter:
         self._client = _make_client(options)
         self._note: dict[str, Any] | None = None
         with self.explain_errors():
-            for name, body in ((options.index, _passages_body(options)), (options.notes, _NOTES_BODY)):
+            for name, body in ((options.index, _PASSAGES_BODY), (options.notes, _NOTES_BODY)):
                 try:
                     self._client.indices.create(index=name, body=body)
                 except RequestError as problem:
@@ -416,30 +407,27 @@ def _held(value: Mapping[str, Any]) -> Held:
 _STORED = {"type": "keyword", "index": False, "doc_values": False}
 
 
-def _passages_body(options: OpenSearchOptions) -> dict[str, Any]:
-    return {
-        "settings": {
-            "index": {
-                "number_of_shards": options.shards,
-                "max_result_window": _MOST_HITS + 1,
-                "similarity": {"beliefrag": {"type": "BM25", "k1": options.k1, "b": options.b}},
-            },
-            "analysis": {"analyzer": {"terms": {"type": "custom", "tokenizer": "whitespace"}}},
+_PASSAGES_BODY = {
+    "settings": {
+        "index": {
+            "number_of_shards": 1,
+            "max_result_window": _MOST_HITS + 1,
+            "similarity": {"beliefrag": {"type": "BM25", "k1": 1.2, "b": 0.75}},
         },
-        "mappings": {
-            "dynamic": "strict",
-            "properties": {
-                "id": {"type": "keyword"},
-                "title": {"type": "text", "index": False},
-                "text": {"type": "text", "index": False},
-                "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
-                "sources": _STORED,
-                "digest": _STORED,
-            },
+        "analysis": {"analyzer": {"terms": {"type": "custom", "tokenizer": "whitespace"}}},
+    },
+    "mappings": {
+        "dynamic": "strict",
+        "properties": {
+            "id": {"type": "keyword"},
+            "title": {"type": "text", "index": False},
+            "text": {"type": "text", "index": False},
+            "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
+            "sources": _STORED,
+            "digest": _STORED,
         },
-    }
-
-
+    },
+}
 _NOTES_BODY = {
     "settings": {"index": {"number_of_shards": 1}},
     "mappings": {"dynamic": "strict", "properties": {"value": _STORED}},

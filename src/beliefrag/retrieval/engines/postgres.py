@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, LiteralString
 from pydantic import Field
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError, explain_missing_extra
-from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
+from beliefrag.retrieval.bm25 import Bm25Index, passage_terms, query_terms, query_words
 from beliefrag.retrieval.engines.engine_retriever import (
     EngineDescription,
     EngineOptions,
@@ -23,7 +23,6 @@ from beliefrag.retrieval.engines.engine_retriever import (
     content_of,
     one_line,
     open_on_engine,
-    ranking_name,
 )
 from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
@@ -185,12 +184,11 @@ class PostgresTable:
         [(self._extension, version, self._index, settings)] = extensions
         engine = f"PostgreSQL {server.split()[0]}, {self._extension} {version}"
         self.description = EngineDescription(engine, self._options.table)
-        given = dict(each.split("=", 1) for each in settings or [])
         if self._options.is_own:
-            self._query = self._own_query(given)
+            self._query = self._own_query(dict(each.split("=", 1) for each in settings or []))
             return
         self.read_state()
-        self.identity = ranking_name(float(given.get("k1", 1.2)), float(given.get("b", 0.75)))
+        self.identity = Bm25Index.identity
         self._query = self._our_query()
         self._columns: sql.Composable = sql.SQL(
             "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
@@ -371,20 +369,13 @@ class PostgresWriter:
         )
 
     def _make_tables(self) -> None:
-        options = self._options
-        if self._extension == _PG_SEARCH and (options.k1, options.b) != (1.2, 0.75):
-            raise SettingsError(
-                f"pg_search has k1 1.2 and b 0.75, not {options.k1:g} and {options.b:g}.",
-                remedy="Leave k1 and b out, or use a database with pg_textsearch.",
-            )
         names = [each.as_string(self._connection) for each in (self._table, self._state)]
         [found] = self._execute("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", values=names)
         if all(found):
             return
         if any(found):
-            raise CorpusError(
-                f"The table {options.table} was not made by BeliefRAG.", remedy="Name another table to fill."
-            )
+            what = f"The table {self._options.table} was not made by BeliefRAG."
+            raise CorpusError(what, remedy="Name another table to fill.")
         terms = sql.SQL(", terms text NOT NULL" if self._extension == _PG_TEXTSEARCH else "")
         self._execute(
             "CREATE TABLE {} (id text PRIMARY KEY, title text NOT NULL, content text NOT NULL, "
@@ -464,8 +455,8 @@ class PostgresWriter:
         else:
             self._execute(
                 "CREATE INDEX IF NOT EXISTS {} ON {} USING bm25 (terms) "
-                "WITH (text_config = 'pg_catalog.simple', k1 = {}, b = {})",
-                *(name, self._table, sql.Literal(self._options.k1), sql.Literal(self._options.b)),
+                "WITH (text_config = 'pg_catalog.simple', k1 = 1.2, b = 0.75)",
+                *(name, self._table),
             )
         self._execute("ANALYZE {}", self._table)
         if dead and (state.passages <= QUICKLY_REWRITTEN or 10 * dead > state.passages):
