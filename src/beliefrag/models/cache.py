@@ -48,8 +48,7 @@ _VALUES = "INTO replies (key, model, created, reply, seal) VALUES (?, ?, ?, ?, ?
 def reply_key(identity: str, request: ChatRequest) -> str:
     """Return the key of a reply: a hash of the model's identity and of the whole request except its purpose.
 
-    The order of a schema's fields counts, because a model fills them in that order. Stop texts are part of the key only
-    for a request that has some: replies that were stored before stop texts existed keep their keys.
+    The order of a schema's fields counts. Requests without stop texts have the keys from before there were any.
     """
     parts: list[Any] = [
         1,  # the version of this list

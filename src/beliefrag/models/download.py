@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 from urllib.parse import urlsplit
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
@@ -283,16 +283,13 @@ def download_file(file: HubFile, folder: Path) -> Path:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.utils import silent_tqdm  # type: ignore[attr-defined]
 
-        found = hf_hub_download(
-            file.repository,
-            file.file,
-            repo_type=file.kind,
-            revision=file.revision,
-            local_dir=folder,
-            endpoint=_endpoint(),
-            token=_token(),
-            tqdm_class=silent_tqdm,
-        )
+        what: dict[str, Any] = {
+            "repo_type": file.kind,
+            "revision": file.revision,
+            "endpoint": _endpoint(),
+            "token": _token(),
+        }
+        found = hf_hub_download(file.repository, file.file, local_dir=folder, tqdm_class=silent_tqdm, **what)
     return Path(found)
 
 
@@ -308,7 +305,7 @@ def list_files(repository: str, revision: str, kind: Literal["model", "dataset"]
 @contextmanager
 def _hub_errors() -> Iterator[None]:
     """Turn the library's errors into one line. Addresses are left out: that of a redirect has a signature."""
-    # Both are read when the library is imported: no request that lists programs, no warnings between our lines.
+    # Both are read when the library is imported.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     import httpx2

@@ -341,12 +341,10 @@ def wait_while_busy(work: Callable[[], _T]) -> _T:
 def _empty_corpus_error(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
     places = ", ".join(map(printable_path, given)) or "no path at all"
     named = [f"{item.path} {item.reason}" for item in skipped[:5]]
-    further = [f"and {len(skipped) - 5} more"] if len(skipped) > 5 else []
-    detail = f" Skipped: {'; '.join(named + further)}." if skipped else ""
-    return EmptyCorpus(
-        f"There is nothing to index in {places}.{detail}",
-        remedy=f"Give files or folders with documents in one of these formats: {', '.join(FORMATS)}.",
-    )
+    named += [f"and {len(skipped) - 5} more"] if len(skipped) > 5 else []
+    detail = f" Skipped: {'; '.join(named)}." if named else ""
+    remedy = f"Give files or folders with documents in one of these formats: {', '.join(FORMATS)}."
+    return EmptyCorpus(f"There is nothing to index in {places}.{detail}", remedy=remedy)
 
 
 class _ChangedFile(NamedTuple):
@@ -382,7 +380,7 @@ class _Refresh:
                 self._skip(each.file, f"cannot be read: {problem.strerror or problem}")
             self._done += 1
             waited = time.monotonic() - self._committed_at
-            # An index is never committed empty: if that is all there is, the run fails and the old one stays.
+            # An index is never committed empty.
             if len(self._writer) and (self._writer.uncommitted >= _COMMIT_PASSAGES or waited > _COMMIT_SECONDS):
                 self._writer.commit()
                 self._committed_at = time.monotonic()
@@ -421,7 +419,7 @@ class _Refresh:
 
     def _take_in(self, changed: _ChangedFile, reading: FileReading) -> None:
         path, file = changed.path, changed.file
-        # Recorded without a hash at first: after a kill, the next run knows it to be half done.
+        # Without a hash at first: after a kill, the next run knows it to be half done.
         self._writer.record(path, IndexedFile())
         try:
             self._count(self._writer.put_source(file.source, self._report_passages(file, reading)))

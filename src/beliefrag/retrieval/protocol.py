@@ -32,18 +32,12 @@ class Retriever(Protocol):
 
     @property
     def identity(self) -> str | None:
-        """The name of the ranking (engine, embedding, settings).
-
-        A calibration that was fitted with another ranking is refused. With None the answer says that it may not fit.
-        """
+        """The name of the ranking (engine, embedding, settings), for calibrations that only hold with it, or None."""
         ...
 
     @property
     def score_scale(self) -> ScoreScale | None:
-        """Where the first scores of ordinary searches lie, and how far they spread.
-
-        A cosine of 0.7 is excellent with one embedding and noise with the next. `IGNORE_SCORES` if it is unknown.
-        """
+        """Where the first scores of ordinary searches lie, and how far they spread, or `IGNORE_SCORES`."""
         ...
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
