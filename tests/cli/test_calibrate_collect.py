@@ -67,12 +67,12 @@ def test_a_second_time_nothing_is_played_again_and_a_replay_gives_the_same(belie
     assert comparable_lines(home / "run") == comparable_lines(home / "replayed")
 
 
-def test_benchmarks_can_be_visited_both_ways_and_are_judged(beliefrag: Command, home: Path) -> None:
+def test_benchmarks_are_visited_and_judged(beliefrag: Command, home: Path) -> None:
     data = write_dataset(home, "north", 2)
-    ran = beliefrag("calibrate", "collect", "--data", data, "--uncorrected", "--out", "run", "--yes")
+    ran = beliefrag("calibrate", "collect", "--data", data, "--out", "run", "--yes")
     assert ran.code == 0, ran.err
     _, trajectories = read_trajectories(home / "run")
-    assert {trajectory.method for trajectory in trajectories} == {"survey", "survey_uncorrected"}
+    assert {trajectory.method for trajectory in trajectories} == {"survey"}
     assert all(state.correct("judge") is not None for trajectory in trajectories for state in trajectory.states)
 
 

@@ -44,11 +44,7 @@ async def test_what_is_asked_aside_is_in_no_cost_and_in_no_budget(tmp_path: Path
     assert steps[1].diagnostics and steps[1].diagnostics.cost == steps[1].tokens / Budget().tokens
 
 
-async def test_the_one_survey_corrects_and_the_other_never_does(tmp_path: Path) -> None:
+async def test_a_survey_corrects_its_evidence(tmp_path: Path) -> None:
     lines = [{**WEAK, "repeat": True}, QUERY, says("rewriter", "other words"), says("answer", "it", repeat=True)]
     corrected = await play(script(tmp_path, *lines), searches(), method=collect_states("survey", SCALE, MethodInputs()))
-    plain = await play(
-        script(tmp_path, *lines), searches(), method=collect_states("survey_uncorrected", SCALE, MethodInputs())
-    )
     assert actions(corrected)[:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]
-    assert "VERIFY" not in actions(plain)

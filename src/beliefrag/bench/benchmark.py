@@ -33,26 +33,6 @@ from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Usage
 
-__all__ = [
-    "MethodComparison",
-    "PreparedRun",
-    "Preview",
-    "Report",
-    "Run",
-    "RunProgress",
-    "carry_out",
-    "carry_out_async",
-    "compare",
-    "format_duration",
-    "format_usage",
-    "prepare_run",
-    "preview",
-    "report",
-    "run",
-    "run_to_end",
-    "user_dataset",
-]
-
 _LEFT_OUT_SHOWN = 5
 _T = TypeVar("_T")
 
@@ -88,11 +68,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
-        """Read the record of an earlier run.
-
-        Raises:
-            RunError: The folder holds no run, or it cannot be read.
-        """
+        """Read the record of an earlier run."""
         return cls(Path(folder), RunRecord.read(Path(folder)))
 
     def episodes(self) -> Iterator[Episode]:
@@ -277,10 +253,6 @@ def run(
         on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
         progress: Called at the beginning and after every episode.
         control: Its `stop` and `cancel` end the run early; the same call continues it.
-
-    Raises:
-        RunChanged: The run in that folder began with something else.
-        BeliefRAGError: Something cannot be used, nothing can be written, or everything fails.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     return carry_out(prepared, on=on, progress=progress, control=control)
@@ -363,10 +335,6 @@ def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool 
     """Compare two methods of a run on the same questions, in F1 and in tokens.
 
     With `allow_unequal` they are compared on the questions that both finished, where they did not finish the same ones.
-
-    Raises:
-        RunError: The run does not have a method, or there is no question that both finished.
-        UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
     found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))

@@ -104,11 +104,7 @@ class MadeQuestions:
 
 
 def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[QuestionSeed]:
-    """Draw what `n` questions are made from: several for each, because some will be rejected.
-
-    Raises:
-        DataError: There is too little text to ask about.
-    """
+    """Draw what `n` questions are made from: several for each, because some will be rejected."""
     usable = [each for each in passages if count_words(each.text) >= _FEWEST_WORDS]
     usable.sort(key=lambda each: hash_position("made questions", str(seed), each.id))
     if not usable:
@@ -190,11 +186,7 @@ def find_fault(question: str, answer: str, seed: QuestionSeed) -> str | None:
 
 
 def read_made_question(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
-    """Read the question and the answer that a model wrote.
-
-    Raises:
-        ReplyError: One of them is missing.
-    """
+    """Read the question and the answer that a model wrote."""
     record = read_json_object(reply.text, repairs)
     pair = [record.get(name) for name in ("question", "answer")]
     if not all(isinstance(each, str) for each in pair):
@@ -266,11 +258,7 @@ async def _make_question(
 
 
 def make_dataset(name: str, made: Sequence[MadeQuestion], passages: Sequence[Passage]) -> Dataset:
-    """Make a dataset of the questions on the passages, without those of the questions that must have no answer.
-
-    Raises:
-        DataError: There is no question.
-    """
+    """Make a dataset of the questions on the passages, without those of the questions that must have no answer."""
     if not made:
         raise DataError(
             "The model made no question that passed the checks.",

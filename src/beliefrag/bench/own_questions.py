@@ -47,12 +47,7 @@ class OwnDocuments:
     docs: tuple[Path, ...]
 
     def load(self) -> Dataset:
-        """Read both as a dataset, and remember where they are.
-
-        Raises:
-            DataError: The questions cannot be used.
-            CorpusError: The documents cannot be used.
-        """
+        """Read both as a dataset, and remember where they are."""
         index, _ = docs_index(self.docs, cache_dir())
         dataset = load_user_questions(self.questions, index.first(len(index)))
         note = _note_path(gold_hash(dataset.questions), index.fingerprint)
@@ -95,9 +90,6 @@ def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset
     Lines with the same names, `answers` being a list. An `id` is optional: without one it is made from the question's
     words. A file in which the page to ask in keeps feedback is read too: the last line of a question counts, and it is
     left out as long as it has no right answer.
-
-    Raises:
-        DataError: The file cannot be used; the message names the first bad line.
     """
     left_out: list[str] = []
     form = DatasetFormat(

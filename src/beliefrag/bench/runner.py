@@ -38,11 +38,7 @@ class Player(Protocol):
         """How many requests a replay found no reply for."""
 
     async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
-        """Play an episode, or only judge the recorded one.
-
-        Raises:
-            EpisodeLost: It came to no end.
-        """
+        """Play an episode, or only judge the recorded one."""
 
 
 class InProcessPlayer:
@@ -192,11 +188,7 @@ class Runner:
         self._tally = Tally()
 
     async def run(self, plan: Plan) -> Tally:
-        """Play and judge what is left.
-
-        Raises:
-            RunError: Nothing can be written, or everything fails.
-        """
+        """Play and judge what is left."""
         task = asyncio.current_task()
         assert task is not None
         self._control.attach(task, asyncio.get_running_loop())

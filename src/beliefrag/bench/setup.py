@@ -87,31 +87,20 @@ class RunSpec:
         return tuple(text.partition(":")[0] for text in self.methods)
 
 
-def collection_spec(
-    spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False, searches: bool = True
-) -> RunSpec:
-    """Return the same run with the methods that collect states, for `bench.preview`.
-
-    Raises:
-        SettingsError: The method has no calibration, or nothing to leave uncorrected.
-    """
-    if method == "lean" and not uncorrected:
-        return replace(spec, methods=("lean_survey" if searches else "lean_reads",))
-    if method != "beliefrag":
+def collection_spec(spec: RunSpec, *, method: str = "beliefrag", searches: bool = True) -> RunSpec:
+    """Return the same run with the method that collects states, for `bench.preview`."""
+    collectors = {"beliefrag": "survey", "lean": "lean_survey" if searches else "lean_reads"}
+    if method not in collectors:
         raise SettingsError(
-            f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
-            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
+            f"States are collected for beliefrag and lean, not for {method!r}.", remedy="Name one with --method."
         )
-    return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
+    return replace(spec, methods=(collectors[method],))
 
 
 def choose_methods(names: str) -> tuple[str, ...]:
     """Return the methods of a list with commas, in the order of the tables; `all` in it means every method.
 
     A method can have options, as `NAME:key=value`; further ones of the same method follow after commas.
-
-    Raises:
-        SettingsError: One of them is unknown, or is named twice.
     """
     given: dict[str, str] = {}
     latest = ""

@@ -73,12 +73,7 @@ class StateCollection:
 
 
 def read_collection(folders: Sequence[Path]) -> StateCollection:
-    """Read the states of these runs.
-
-    Raises:
-        RunError: A folder holds no run, or it cannot be read.
-        CalibrationError: No state was recorded, a run is given twice, or the runs were not made alike.
-    """
+    """Read the states of these runs."""
     for place, folder in enumerate(folders):
         if folder.resolve() in {other.resolve() for other in folders[:place]}:
             raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
@@ -108,11 +103,7 @@ def read_collection(folders: Sequence[Path]) -> StateCollection:
 
 
 def parse_label(name: str) -> Label:
-    """Return the label of that name.
-
-    Raises:
-        SettingsError: The name is unknown.
-    """
+    """Return the label of that name."""
     found = next((label for label in LABELS if label == name), None)
     if found is None:
         raise SettingsError(f"No label is called {name!r}.", remedy=f"Known: {', '.join(LABELS)}.")

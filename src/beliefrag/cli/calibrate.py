@@ -11,10 +11,10 @@ import typer
 
 from beliefrag.cli.calibrate_auto import calibrate_auto
 from beliefrag.cli.calibrate_collect import collect as collect_command
-from beliefrag.cli.options import GivenSettings, Json, Label, flag, with_settings
+from beliefrag.cli.options import GivenSettings, Json, Label, with_settings
 
 if TYPE_CHECKING:
-    from beliefrag.calibrate import CheckResult
+    from beliefrag.calibration.quality import ArtifactCheck
 
 __all__ = ["app"]
 
@@ -45,10 +45,6 @@ def fit(
         Path | None,
         typer.Option(metavar="FILE", help="Where to write it; by default calibration.json in the first run's folder."),
     ] = None,
-    everything: Annotated[
-        bool,
-        flag("--everything", "Fit the chosen kind on all questions, held-out ones too; it is marked contaminated."),
-    ] = False,
     quality_on: Annotated[
         list[Path] | None,
         typer.Option(
@@ -67,13 +63,9 @@ def fit(
     from beliefrag.cli.output import print_notice, print_report
 
     path = out or runs[0] / "calibration.json"
-    found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
+    found = calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
     print_report(found.tables)
-    if found.lost_guarantees:
-        print_notice(
-            f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
-            "ones with 'beliefrag calibrate risk'"
-        )
+    _print_warnings(found.warnings)
     print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
@@ -144,7 +136,7 @@ def show(
 
     found = calibrate.show(artifact)
     if as_json:
-        texts = [each.model_dump_json(indent=2) for each in found.artifacts]
+        texts = [each.model_dump_json(indent=2) for each in found.found]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
     else:
         print_report(found.tables)
@@ -174,10 +166,8 @@ def compare(
 
     found = calibrate.compare(first, second, states=states or (), label=label)
     _print_warnings(found.warnings)
-    if found.comparison and found.comparison.left_out:
-        print_notice(
-            f"{found.comparison.left_out:,} questions are left out: one of the two was fitted or chosen on them"
-        )
+    if found.found and found.found.left_out:
+        print_notice(f"{found.found.left_out:,} questions are left out: one of the two was fitted or chosen on them")
     print_report(found.tables, fold_first=True)
 
 
@@ -202,14 +192,15 @@ def check(
 
     found = calibrate.check(artifact, states, label=label)
     _print_warnings(found.warnings)
+    checked = found.found
     if as_json:
-        typer.echo(json.dumps(_check_record(found), indent=1))
+        typer.echo(json.dumps(_check_record(checked), indent=1))
         return
-    if found.check.left_out:
-        print_notice(f"{found.check.left_out:,} questions are left out: it was fitted or chosen on them")
-    own = found.check.has_own_base_rate
+    if checked.left_out:
+        print_notice(f"{checked.left_out:,} questions are left out: it was fitted or chosen on them")
+    own = checked.has_own_base_rate
     source = "of the fitted questions" if own else "of these states: the calibration does not give one"
-    typer.echo(f"base rate {found.check.base_rate:.3f}, {source}")
+    typer.echo(f"base rate {checked.base_rate:.3f}, {source}")
     typer.echo("")
     print_report(found.tables)
 
@@ -265,7 +256,7 @@ def risk(
     print_report(found.tables)
     for warning in found.warnings:
         print_notice(warning)
-    if curve := found.curve:
+    if curve := found.found[1]:
         typer.echo(
             f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
         )
@@ -285,8 +276,7 @@ def _own_file(calibration: str) -> Path:
     return Path(calibration).expanduser()
 
 
-def _check_record(found: CheckResult) -> dict[str, Any]:
-    check = found.check
+def _check_record(check: ArtifactCheck) -> dict[str, Any]:
     return {
         "seen": check.left_out,
         "base_rate": check.base_rate,

@@ -68,17 +68,15 @@ def calibrate_auto(
     if found is None:
         print_notice("nothing was asked")
         return
-    kinds = ", ".join(f"{count} {kind.replace('_', '-')}" for kind, count in found.counts.items())
-    print_notice(f"{len(found.made.questions)} questions ({kinds}) are in {found.folder / 'questions.jsonl'}")
-    for reason, count in sorted(found.made.rejected.items()):
-        print_notice(f"rejected {count}: {reason}")
     for table in found.tables:
         typer.echo(table.title)
         print_table(table.headings, table.texts)
         typer.echo("")
     for warning in found.warnings:
         print_notice(f"warning: {warning}")
-    print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
+    for path in found.files:
+        print_notice(f"written: {path}")
+    print_notice(f"use it with --set calibration={out}")
 
 
 def _is_confirmed(yes: bool) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import FurtherPaths, GivenSettings, flag, with_settings
+from beliefrag.cli.options import FurtherPaths, GivenSettings, with_settings
 from beliefrag.cli.run_options import LabelledQuestions, NoJudge, Out, RunOptions
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ def collect(
             help="The method whose states are recorded: beliefrag or lean.",
         ),
     ] = "beliefrag",
-    uncorrected: Annotated[
-        bool,
-        flag("--uncorrected", "Ask each question again without corrections, so that 'beliefrag tune' can try that."),
-    ] = False,
     reads_only: Annotated[
         bool, typer.Option("--reads-only", help="With lean: read once, and fit no value of searches.", hidden=True)
     ] = False,
@@ -69,7 +65,7 @@ def collect(
         datasets=own,
         parts=tuple(_parse_part(name) for name in part or ()),
     )
-    states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=not reads_only)
+    states = collection_spec(spec, method=method, searches=not reads_only)
     code = run(settings, states, out, dry_run=how.dry_run, yes=how.yes)
     if not how.dry_run:
         _print_counts(out)

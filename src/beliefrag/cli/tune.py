@@ -45,10 +45,6 @@ def tune(
         list[float] | None,
         typer.Option(metavar="X", min=0, max=1, help="Try this retrieval threshold (repeatable); default 0.02 to 0.5."),
     ] = None,
-    corrections: Annotated[
-        bool | None,
-        typer.Option("--corrections/--no-corrections", help="Switch corrections; by default as in the run."),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The CSV file to write; by default tune.csv in the run.")
     ] = None,
@@ -65,11 +61,6 @@ def tune(
     from beliefrag.report.table import format_number
     from beliefrag.settings import load_settings
 
-    grid = calibrate.Grid(
-        answer=tuple(answer) if answer else None,
-        retrieval_value=tuple(retrieval_value) if retrieval_value else None,
-        corrections=None if corrections is None else (corrections,),
-    )
     settings = load_settings(given.values, config=given.config).settings
     with show_status("trying thresholds"):
         found = calibrate.tune(
@@ -77,22 +68,24 @@ def tune(
             max_tokens=max_tokens,
             min_quality=min_f1,
             measure=measure,
-            grid=grid,
+            answer=answer,
+            retrieval_value=retrieval_value,
             calibration=settings.calibration,
             borrow=settings.borrow,
             out=out or run / "tune.csv",
         )
-    for note in found.tuning.notes:
+    tuning = found.found
+    for note in found.warnings:
         print_notice(f"warning: {note}")
     (table,) = found.tables
     # The frontier, the current thresholds and what was checked; the file has all settings.
     print_table(table.headings, [row for row in table.texts if row[1]])
-    if found.tuning.differences:
-        quality, tokens = found.tuning.differences
+    if tuning.differences:
+        quality, tokens = tuning.differences
         typer.echo(f"chosen minus current on xhold: {format_number(quality)}, {format_number(tokens, ',.0f')} tokens")
-    if found.settings:
-        typer.echo(f"\nFor the settings file:\n{found.settings}")
-    print_notice(f"written: {found.file}")
-    if found.tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
+    if tuning.chosen:
+        typer.echo(f"\nFor the settings file:\n{tuning.to_toml()}")
+    print_notice(f"written: {found.files[0]}")
+    if tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
         print_notice("error: no setting reaches the goal")
         raise typer.Exit(FAILED)

@@ -73,12 +73,7 @@ def is_dataset(folder: Path) -> bool:
 
 
 def load_dataset(folder: Path) -> Dataset:
-    """Load a benchmark from a folder in the common form.
-
-    Raises:
-        DataError: A file is missing, broken or not the one that the card describes, or supporting passages are not in
-            the corpus.
-    """
+    """Load a benchmark from a folder in the common form."""
     questions = _load(_find(folder, _QUESTIONS), _QuestionRecord, _make_question)
     passages = load_passages(folder)
     known = {passage.id for passage in passages}
@@ -223,9 +218,6 @@ def import_dataset(
         out: The folder.
         corpus: Further passages to search, in the common form, for a benchmark that has none of its own.
         skip_broken: Leave out records that cannot be read, and list them in the card. Otherwise they are an error.
-
-    Raises:
-        DataError: A file is not of this format or broken, or the folder is in use.
     """
     published = find_format(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -253,11 +245,7 @@ def import_dataset(
 def read_published_files(
     published: DatasetFormat, files: Sequence[Path], *, corpus: Path | None = None, skip_broken: bool = False
 ) -> Dataset:
-    """Read the dataset in published files, without writing anything.
-
-    Raises:
-        DataError: A file is not of this format, or broken.
-    """
+    """Read the dataset in published files, without writing anything."""
     if not files:
         raise DataError(f"No file of {published.name} is given.", remedy=f"Give {published.expects}.")
     questions: dict[str, LabelledQuestion] = {}
@@ -320,9 +308,6 @@ def fetch_published_files(name: str, folder: Path, *, on_file: Callable[[str], N
     """Download the published files of a format from the Hugging Face hub into a folder; return their paths.
 
     Files that are there already are kept; `on_file` is called with a line for each that is downloaded.
-
-    Raises:
-        DataError: The hub does not have this format in its published form, or does not give the files.
     """
     published = find_format(name)
     hub = published.hub

@@ -128,11 +128,7 @@ def make_question(
     is_set: bool = False,
     labels: Mapping[str, Any] | None = None,
 ) -> LabelledQuestion:
-    """Return a question with its gold answers.
-
-    Raises:
-        BadRecord: The id, the text or the gold answer is missing.
-    """
+    """Return a question with its gold answers."""
     golds = _unique(answer.strip() for answer in answers)
     if not identifier or not question.strip():
         raise BadRecord("has no question" if identifier else "has no id")
@@ -176,11 +172,7 @@ def _read_unpacked(path: Path) -> bytes:
 
 
 def read_records(path: Path) -> Iterator[RawRecord | Problem]:
-    """Read the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines.
-
-    Raises:
-        DataError: The file cannot be read, or holds something else.
-    """
+    """Read the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines."""
     content = _read_unpacked(path)
     if not content.strip():
         raise DataError(f"{path.name} is empty.", remedy="Download it again.")
@@ -206,11 +198,7 @@ def read_json_lines(path: Path) -> Iterator[RawRecord | Problem]:
 
 
 def read_table(path: Path, *, delimiter: str, required_column: str | None = None) -> Iterator[RawRecord | Problem]:
-    """Yield the rows of a delimited table by the names in its first line.
-
-    Raises:
-        DataError: The file is not UTF-8 text, has no first line, or lacks the required column.
-    """
+    """Yield the rows of a delimited table by the names in its first line."""
     content = _read_unpacked(path)
     try:
         text = content.decode()
@@ -333,11 +321,7 @@ DATASET_FORMATS: Registry[DatasetFormat, None] = Registry(
 
 
 def register_format(published: DatasetFormat) -> DatasetFormat:
-    """Register a format and return it.
-
-    Raises:
-        SettingsError: Another format has that name.
-    """
+    """Register a format and return it."""
 
     def build(options: NoOptions, inputs: None) -> DatasetFormat:
         return published
@@ -349,11 +333,7 @@ def register_format(published: DatasetFormat) -> DatasetFormat:
 
 
 def find_format(name: str) -> DatasetFormat:
-    """Return the format of this name.
-
-    Raises:
-        SettingsError: There is none, or the package that offers it cannot be used.
-    """
+    """Return the format of this name."""
     return DATASET_FORMATS[name].build(NoOptions(), None)
 
 

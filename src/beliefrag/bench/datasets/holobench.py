@@ -176,11 +176,7 @@ class RowDatabase:
         self._connection.close()
 
     def answer(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows that the query gives.
-
-        Raises:
-            BadRecord: The query cannot be run here.
-        """
+        """Return the rows that the query gives."""
         steps = iter(range(_MAX_STEPS))
         self._connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
         try:
