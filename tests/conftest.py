@@ -30,6 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SLOWEST = (
     "test_on_ray.py",
     "retrieval/engines/test_every_engine.py",
+    "cli/test_pages.py",
     "cli/test_study_command.py",
     "test_docs.py",
     "models/test_embedded.py",
@@ -60,14 +61,12 @@ SLOWEST = (
     "test_packaging.py",
     "test_docs_site.py",
     "cli/test_tune_command.py",
-    "cli/test_study_docs.py",
     "cli/test_ask_page.py",
     "retrieval/engines/test_linked_on_engines.py",
     "cli/test_ask_prompt.py",
     "studies/test_belief.py",
     "retrieval/test_linked_kill.py",
     "examples/test_notebook.py",
-    "cli/test_bench_docs.py",
 )
 """Files that take long, the longest first."""
 _MOST_PROCESSES = 8

@@ -17,9 +17,8 @@ from typing import Any
 
 from rich.console import Console
 
-from beliefrag.cli.episode_live import LiveDisplay
-from beliefrag.cli.episode_run import run_episode
-from beliefrag.cli.episode_words import describe_calibration
+from beliefrag.cli.ask import describe_calibration, run_episode
+from beliefrag.cli.live import LiveDisplay
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
@@ -57,7 +56,7 @@ def draw() -> str:
         given = {"model": f"scripted:{script}", "borrow": "published", "cache": False}
         settings = Settings.model_validate(given)
         assembly = assemble(settings, passages=load_passages())
-        words = describe_calibration(assembly.engine.artifact, assembly.engine.calibration_warnings)
+        words = describe_calibration(assembly)
         display = LiveDisplay(console, calibration=words, threshold=settings.thresholds.answer)
         asyncio.run(run_episode(QUESTION, assembly, display=display, trace=None))
     return offline(console.export_svg(title="beliefrag ask", unique_id="ask"))

@@ -15,20 +15,18 @@ import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from beliefrag.cli.browser_page import DisplayWithPage
-from beliefrag.cli.episode_run import run_episode
+from beliefrag.cli.ask import run_episode
 from beliefrag.demo import load_passages
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Question
-from beliefrag.web.view import LiveSource, ViewServer, active_thresholds
+from beliefrag.web.view import LiveSource, ViewServer
 
 SIZE = {"width": 1000, "height": 860}
 
@@ -40,8 +38,8 @@ def episode(script: list[dict[str, Any]], question: Question) -> LiveSource:
         file.write_text("\n".join(json.dumps(line) for line in script), encoding="utf-8")
         settings = Settings.model_validate({"model": f"scripted:{file}", "borrow": "published", "cache": False})
         assembly = assemble(settings, passages=load_passages())
-        source = LiveSource(active_thresholds(asdict(assembly.method.thresholds)))
-        asyncio.run(run_episode(question, assembly, display=DisplayWithPage(None, source), trace=None))
+        source = LiveSource()
+        asyncio.run(run_episode(question, assembly, display=None, observers=[source.add]))
     return source
 
 

@@ -39,7 +39,7 @@ QUESTION = (
     Box("Diagnostics, belief and probabilities lead to a decision", "policy/decide.py", in_loop=True),
     Box("The loop carries out the action, within the budget", "engine/loop.py", in_loop=True),
     Box("Steps and ending become one record", "record.py"),
-    Box("The terminal shows them", "cli/episode_display.py"),
+    Box("The terminal shows them", "cli/ask.py"),
 )
 EPISODE = (
     Box("A specification names datasets, methods and questions", "bench/setup.py"),

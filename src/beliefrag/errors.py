@@ -1,39 +1,13 @@
-"""The errors that BeliefRAG raises on purpose.
-
-Every error that BeliefRAG raises on purpose derives from `BeliefRAGError`. The message is one line: what was wrong,
-with which value. `remedy` is the next thing to do. The command line prints both and exits; it never prints a
-traceback for these unless asked with `--debug`.
-"""
+"""The errors that BeliefRAG raises on purpose."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = [
-    "BeliefRAGError",
-    "CalibrationError",
-    "CorpusError",
-    "MissingExtra",
-    "ModelError",
-    "ReplayMiss",
-    "ReplyError",
-    "RetrievalError",
-    "SettingsError",
-    "TokensSpent",
-    "TransportError",
-    "UnreadableReply",
-    "explain_missing_extra",
-]
-
 
 class BeliefRAGError(Exception):
-    """Base of every error raised on purpose.
-
-    Args:
-        message: What was wrong, with which value, in one line.
-        remedy: What to do next, in one line; empty when there is nothing to say.
-    """
+    """Base of every error raised on purpose: what was wrong, with which value, and the next thing to do."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -49,13 +23,7 @@ class SettingsError(BeliefRAGError):
 
 
 class MissingExtra(SettingsError, ImportError):
-    """A part needs a library that is not installed by default. It is an ImportError too, and can be caught as one.
-
-    Args:
-        what: The part that needs it, as it stands at the beginning of a sentence.
-        extra: The name of our extra that brings the library.
-        error: The error of importing it.
-    """
+    """A part needs a library that is not installed by default; see `explain_missing_extra`."""
 
     def __init__(self, what: str, extra: str, error: ImportError) -> None:
         super().__init__(
@@ -65,15 +33,7 @@ class MissingExtra(SettingsError, ImportError):
 
 @contextmanager
 def explain_missing_extra(what: str, extra: str) -> Iterator[None]:
-    """Wraps imports of optional libraries: where one is missing, the error says which extra brings it.
-
-    Args:
-        what: The part that needs them, as it stands at the beginning of a sentence.
-        extra: The name of our extra.
-
-    Raises:
-        MissingExtra: A library cannot be imported.
-    """
+    """Wrap imports of optional libraries: if one is missing, raise `MissingExtra` with the extra to install."""
     try:
         yield
     except ImportError as error:
@@ -97,15 +57,7 @@ class ModelError(BeliefRAGError):
 
 
 class TransportError(ModelError):
-    """A model server did not give a usable reply.
-
-    Args:
-        message: What happened, in one line.
-        remedy: What to do next.
-        status: The HTTP status, where there was one.
-        retryable: Whether asking again may help.
-        retry_after: Seconds the server asked us to wait, where it said so.
-    """
+    """A model server did not return a usable reply; `retry_after` is the seconds that it asked to wait."""
 
     def __init__(
         self,
@@ -123,19 +75,16 @@ class TransportError(ModelError):
 
 
 class ReplyError(ModelError):
-    """A model replied, but with nothing that can be used."""
+    """A model replied with nothing that can be used."""
 
 
 class UnreadableReply(ReplyError):
-    """A reply was asked for twice and could not be read either time."""
+    """A reply was requested twice and could not be read either time."""
 
 
 class TokensSpent(BeliefRAGError):
-    """A call was not begun because the token budget of the episode does not reach for it.
-
-    The loop then allows only an end, or the search for a query that was paid for before.
-    """
+    """The token budget is too small for a call: only an end, or a search that was paid for, is possible."""
 
 
 class ReplayMiss(ModelError):
-    """A replay asked for a reply that the cache does not hold."""
+    """A replay needs a reply that is not in the cache."""

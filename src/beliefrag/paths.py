@@ -7,17 +7,11 @@ from pathlib import Path
 
 from beliefrag.errors import SettingsError
 
-__all__ = ["cache_dir"]
-
 
 def cache_dir() -> Path:
-    """Gives the folder for everything that may be deleted without loss, so that one setting moves all of it.
+    """Return the folder for everything that may be deleted without loss; it is not created here.
 
-    `BELIEFRAG_CACHE_DIR` if set, otherwise `beliefrag` in `XDG_CACHE_HOME` or in `~/.cache`. The folder is not made
-    here: nothing is written before something is to be kept.
-
-    Raises:
-        SettingsError: No folder is named and this user has no home.
+    `BELIEFRAG_CACHE_DIR` if set, otherwise `beliefrag` in `XDG_CACHE_HOME` or in `~/.cache`.
     """
     try:
         if own := os.environ.get("BELIEFRAG_CACHE_DIR"):
@@ -26,6 +20,4 @@ def cache_dir() -> Path:
         # The XDG specification says that a relative value is to be ignored.
         return (shared if shared.is_absolute() else Path.home() / ".cache") / "beliefrag"
     except RuntimeError:
-        raise SettingsError(
-            "There is no home folder to keep a cache in.", remedy="Set BELIEFRAG_CACHE_DIR to a folder."
-        ) from None
+        raise SettingsError("This user has no home folder.", remedy="Set BELIEFRAG_CACHE_DIR to a folder.") from None

@@ -1,8 +1,7 @@
-"""Every setting, its default, and where the value in force came from.
+"""Every setting, its default, and the source of its value.
 
-From weakest to strongest: the defaults here, the user's file, the project's `beliefrag.toml` (or the file given with
---config), BELIEFRAG_* variables, and what was typed. Budget and Thresholds are the method's own types, so a limit is
-defined in one place.
+From weakest to strongest: the defaults here, the user's file, the project's `beliefrag.toml` (or the file of --config),
+BELIEFRAG_* variables, and what was typed. Budget and Thresholds are the method's own types.
 """
 
 from __future__ import annotations
@@ -32,29 +31,19 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "Correction",
-    "LoadedSettings",
-    "Prices",
-    "Settings",
-    "describe_error",
-    "load_settings",
-    "user_config_path",
-]
-
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
-PROJECT_FILE = "beliefrag.toml"
 
 _PREFIX = "BELIEFRAG_"
 _OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__", "BELIEFRAG_MODELS__")
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
+_MERGE_REWRITER = "merge_rewriter"
+"""The field of Thresholds that no user sets: `correction.rewriter` does."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """How a correction of BeliefRAG finds its new query."""
+    """How a correction finds its new query."""
 
     rewriter: Literal["merged", "apart"] = "merged"
     """`merged` writes the new query in one call, which knows the evidence and the reason. `apart` pays for two calls as
@@ -81,12 +70,6 @@ class Prices:
                 raise ValueError(f"{whose}tokens_in and {whose}tokens_out are set together or not at all")
             if any(price is not None and not 0 <= price < math.inf for price in pair):
                 raise ValueError(f"a price is a number of dollars, 0 or more, not {pair[0]} and {pair[1]}")
-
-
-_MERGE_REWRITER = "merge_rewriter"
-"""The field of Thresholds that no user sets: `correction.rewriter` does."""
-_LEAST_PACKED = 20
-"""Fewer words hold no sentence with its title."""
 
 
 class Settings(BaseModel):
@@ -120,10 +103,7 @@ class Settings(BaseModel):
         description="largest share of wrong answers among those given; needs a guarantee in the calibration",
     )
     confidence: float = Field(default=0.9, gt=0, lt=1, description="the probability with which max_error must hold")
-    cache: bool = Field(
-        default=True,
-        description="keep model replies, so that nothing is paid for twice",
-    )
+    cache: bool = Field(default=True, description="keep model replies so that nothing is paid for twice")
     method: str = Field(
         default="lean",
         description="method that answers, as NAME or NAME:key=value,...; by default lean for the embedded model, for "
@@ -156,13 +136,13 @@ class Settings(BaseModel):
 
     @property
     def policy_thresholds(self) -> Thresholds:
-        """What the policy decides with: the thresholds, and how a correction finds its new query."""
+        """The thresholds, with how a correction finds its new query."""
         return replace(self.thresholds, merge_rewriter=self.correction.rewriter == "merged")
 
     @model_validator(mode="wrap")
     @classmethod
     def _choose_method(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Takes lean only for the model that a calibration of lean ships for; a method that is named stays."""
+        """Default to lean only for the model that a calibration of lean ships for."""
         if not isinstance(given, dict) or given.get("method") is not None:
             return validate(given)
         own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
@@ -172,7 +152,7 @@ class Settings(BaseModel):
         return settings
 
     def with_model(self, model: str) -> Self:
-        """Gives the same settings with another model, and with the method that suits it where none was named."""
+        """Return the settings with another model, and with the method that suits it if none was named."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "model": model})
 
     @field_validator("thresholds", mode="before")
@@ -190,44 +170,34 @@ class Settings(BaseModel):
     @field_validator("pack")
     @classmethod
     def _check_pack(cls, words: int | None) -> int | None:
-        if words is not None and 0 < words < _LEAST_PACKED:
-            raise ValueError(f"give at least {_LEAST_PACKED} words, or 0 for whole passages")
+        if words is not None and 0 < words < 20:
+            raise ValueError("give at least 20 words, for a sentence with its title, or 0 for whole passages")
         return words
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings in force, with the source of each."""
+    """The settings in force, with the source of each."""
 
     settings: Settings
     sources: Mapping[str, str]
-    """Dotted name to where its value came from."""
 
     def rows(self) -> Iterator[tuple[str, Any, str]]:
-        """Name, value and source of every setting."""
+        """Yield the name, value and source of every setting."""
         for name, value in _flatten(self.settings.model_dump()):
             yield name, value, self.sources.get(name, "default")
 
 
-def user_config_path() -> Path:
-    """Gives the user's own file; it need not exist."""
-    home = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
-
-
 def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None = None) -> LoadedSettings:
-    """Reads the settings from every source and merges them.
+    """Read the settings from every source and merge them.
 
-    Args:
-        typed: What was given on the command line or in code; None values are passed over.
-        config: A file in place of `beliefrag.toml`; it must exist.
-
-    Raises:
-        SettingsError: A file cannot be read, or a value cannot be used.
+    `typed` comes from the command line or from code; its None values are ignored. `config` replaces `beliefrag.toml`.
     """
-    project = config or Path(PROJECT_FILE)
+    home = os.environ.get("XDG_CONFIG_HOME")
+    user = (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
+    project = config or Path("beliefrag.toml")
     layers = [
-        (str(user_config_path()), _read_file(user_config_path(), required=False)),
+        (str(user), _read_file(user, required=False)),
         (str(project), _read_file(project, required=config is not None)),
         ("environment", _read_environment()),
         ("given", {name: value for name, value in (typed or {}).items() if value is not None}),
@@ -252,7 +222,7 @@ def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
             return {}
         raise SettingsError(f"There is no settings file {path}.", remedy="Check what --config names.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"Cannot read the settings file {path}: {error}.", remedy="Mend or remove it.") from error
+        raise SettingsError(f"Cannot read the settings file {path}: {error}.", remedy="Fix or remove it.") from error
 
 
 def _read_environment() -> dict[str, Any]:
@@ -264,7 +234,7 @@ def _read_environment() -> dict[str, Any]:
         elif variable.startswith(_OPTIONS) and variable.count("__") == 2:
             _set_value(values, variable.removeprefix(_PREFIX).lower().replace("__", "."), text)
         elif variable.startswith(_PREFIX) and variable not in _OTHER_VARIABLES:
-            _log.warning("%s is no setting and is passed over; 'beliefrag config show' lists all settings.", variable)
+            _log.warning("%s is not a setting and is ignored; 'beliefrag config show' lists all settings.", variable)
     return values
 
 
@@ -288,13 +258,7 @@ def _set_value(values: dict[str, Any], name: str, value: Any) -> None:
 
 
 def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix: str = "") -> SettingsError:
-    """Return the first problem in one line.
-
-    Args:
-        error: What pydantic found.
-        sources: Dotted name to where its value came from.
-        prefix: What the dotted names begin with.
-    """
+    """Return the first problem in one line; `sources` is by dotted name, and `prefix` begins each name."""
     first = error.errors()[0]
     name = prefix + ".".join(str(part) for part in first["loc"])
     source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")

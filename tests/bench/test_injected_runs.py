@@ -13,7 +13,7 @@ from beliefrag.bench.perturbation import Injection, score_misled
 from beliefrag.bench.questions import Gold
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import conditions_of_run, find_calibration_warnings, load_artifact
-from beliefrag.cli import bench_run
+from beliefrag.cli.bench import carry_out_run
 from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import FrozenAnswerability, MatchedState, PermutedAnswerability
 from beliefrag.record import Episode, Injected
@@ -31,7 +31,7 @@ from tests.support.study_data import COLOURS, write_snippets
 def run(folder: Path, data: Path, out: str = "run", *, methods: tuple[str, ...] = ("static",), **how: Any) -> Path:
     settings = Settings(model=write_script(folder), verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), methods, judge=False, **how)
-    assert bench_run.run(settings, wanted, folder / out, dry_run=False, yes=True) == 0
+    assert carry_out_run(settings, wanted, folder / out, yes=True) == 0
     return folder / out
 
 
@@ -120,7 +120,7 @@ def test_a_report_has_the_rates_and_says_what_was_injected(tmp_path: Path) -> No
     ]
     settings = Settings(model=write_script(tmp_path, *script), verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), ("static",), judge=False, splits=("fact",), injection=Injection(counterfactual=0.4))
-    bench_run.run(settings, wanted, tmp_path / "run", dry_run=False, yes=True)
+    carry_out_run(settings, wanted, tmp_path / "run", yes=True)
     summary = summarise(tmp_path / "run")
     (cell,) = summary.cells
     followed, recovered = cell.measures["follows_false"], cell.measures["recovers_true"]
@@ -164,6 +164,6 @@ def test_a_calibration_is_used_as_it_is_but_promises_nothing_there(tmp_path: Pat
     settings = Settings(
         model=write_script(tmp_path), verifier="structured", borrow="published", cache=False, max_error=0.1
     )
-    wanted = RunSpec((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5))
+    wanted = RunSpec((data,), ("beliefrag",), judge=False, injection=Injection(noise=0.5), preview=True)
     with pytest.raises(CalibrationError, match=r"50 % irrelevant"):
-        bench_run.run(settings, wanted, tmp_path / "promised", dry_run=True, yes=True)
+        carry_out_run(settings, wanted, tmp_path / "promised", yes=True)

@@ -31,7 +31,6 @@ def beliefrag(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     """Runs a command through the entry point, in this process."""
     # However slow the machine is, no line about progress comes between those that a test looks at.
     monkeypatch.setattr("beliefrag.cli.output._SECONDS_OF_SILENCE", 3600.0)
-    monkeypatch.setattr("beliefrag.cli.index._SECONDS_BETWEEN_LINES", 3600.0)
     return lambda *arguments: in_process(capsys, *arguments)
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import pty
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -127,3 +128,19 @@ def write_script(folder: Path, *lines: Mapping[str, Any], name: str = "script.js
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return f"scripted:{path}"
+
+
+def closed_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def expect_one_line(ran: Ran, code: int, *words: str) -> None:
+    """Checks that the command printed one error line with these words, and nothing else."""
+    assert (ran.code, ran.out) == (code, ""), ran.err
+    assert ran.err.startswith("error: ") and ran.err.count("\n") == 1
+    for word in words:
+        assert word in ran.err

@@ -100,28 +100,12 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_pr
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
     terminal.type("/nonsense\n")
-    terminal.wait_for("no command '/nonsense'; /help")
+    terminal.wait_for("unknown command '/nonsense'; /help")
     terminal.type("/help\n")
     terminal.wait_for("/quit")
     terminal.wait_for("ask> ")
     terminal.type("/quit\n")
     assert terminal.process.wait(timeout=200) == 0
-
-
-def test_the_arrow_keys_bring_questions_of_earlier_sessions_back(open_prompt: Callable[..., Terminal]) -> None:
-    first = open_prompt("--quiet")
-    first.wait_for("ask> ")
-    first.type(f"{QUESTION}\n")
-    first.wait_for("Larvik")
-    first.wait_for("ask> ")
-    first.type("\x04")
-    assert first.process.wait(timeout=200) == 0
-    second = open_prompt("--quiet")
-    second.wait_for("ask> ")
-    second.type("\x1b[A")
-    second.wait_for(QUESTION)
-    second.type("\n")
-    second.wait_for("Larvik")
 
 
 def press_ctrl_c_until(terminal: Terminal, words: str) -> None:

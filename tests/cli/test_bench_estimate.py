@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.bench.plan import model_pace
-from beliefrag.methods import METHODS, TypicalCost, typical_cost
 from tests.cli.shell import Ran
-from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
+from tests.support.bench_runs import records, write_dataset
 from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions
 
@@ -41,46 +39,6 @@ def amounts(line: str) -> tuple[int, int, int]:
     return calls, tokens_in, tokens_out
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_has_a_figure_for_every_verifier_form(method: str) -> None:
-    for form in ("structured", "graded", "probability", "slots"):
-        figure = typical_cost(method, form)
-        assert figure and figure.calls >= 1
-        assert figure.tokens_in > figure.tokens_out > 0
-
-
-def test_the_verifier_of_many_questions_is_reckoned_with() -> None:
-    for method in ("crag", "beliefrag"):
-        many, one = typical_cost(method, "probability"), typical_cost(method, "structured")
-        assert many and one and many.calls > 2 * one.calls
-    assert typical_cost("static", "probability") == typical_cost("static", "structured")
-
-
-def test_an_embedded_model_takes_its_time_for_tokens_and_a_script_none() -> None:
-    long, short = TypicalCost(1, 3000, 10), TypicalCost(1, 300, 10)
-    assert model_pace("local:m:1").seconds(long) > 5 * model_pace("local:m:1").seconds(short)
-    assert model_pace("openai:m@http://x").seconds(long) == model_pace("openai:m@http://x").seconds(short) > 0
-    assert model_pace("scripted:1").seconds(long) == 0
-
-
-def test_a_listed_model_is_priced_and_the_judge_is_on_a_line_of_its_own(beliefrag: Command, north: Path) -> None:
-    line = (*RUN, "--methods", "iterative", "--model", "gpt-4o-2024-08-06", "--dry-run")
-    said = ahead(beliefrag(*line, "--set", "run.judge_model=gpt-3.5-turbo-0125"))
-    calls, tokens_in, tokens_out = amounts(said["ahead"])
-    assert calls == 12
-    dollars = f"${(tokens_in * 2.5 + tokens_out * 10) / 1e6:.2f}"
-    assert mentions(said["money"], "money:", dollars, "$2.50 in", "$10.00 out")
-    assert amounts(said["judge"])[0] == 4
-    assert mentions(said["judge"], "less than $0.01", "$0.50 in", "$1.50 out")
-    assert "judge" not in ahead(beliefrag(*line, "--no-judge"))
-
-
-def test_a_model_without_a_price_is_named(beliefrag: Command, north: Path) -> None:
-    said = ahead(beliefrag(*RUN, "--methods", "static", "--model", "mine", "--base-url", "http://x.y/v1", "--dry-run"))
-    assert mentions(said["money"], "money:", "no price", "mine;")
-    assert mentions(said["judge"], "no price", "mine;")
-
-
 def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Path) -> None:
     (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000\ntokens_out = 0\n")
     line = (*RUN, "--methods", "static", "--model", "gpt-4o", "--dry-run")
@@ -95,31 +53,6 @@ def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Pa
     assert mentions(said["judge"], "$7.00 in", "$8.00 out")
 
 
-@pytest.mark.parametrize(
-    "prices", ["tokens_in = 1", "tokens_in = -1\ntokens_out = 1", "tokens_in = inf\ntokens_out = 1"]
-)
-def test_half_a_price_or_an_impossible_one_is_refused(beliefrag: Command, north: Path, prices: str) -> None:
-    (north / "beliefrag.toml").write_text(f"[prices]\n{prices}\n")
-    ran = beliefrag("config", "show")
-    assert ran.code == 2
-    assert "prices (from beliefrag.toml)" in ran.err
-
-
-def test_a_scripted_model_costs_nothing(beliefrag: Command, north: Path) -> None:
-    said = ahead(beliefrag(*RUN, "--methods", "all", "--model", write_script(north), *BORROWED, "--dry-run"))
-    assert mentions(said["money"], "money:", "nothing")
-    assert mentions(said["ahead"], "0 s", "cache")
-
-
-def test_what_is_ahead_is_reckoned_from_the_runs_own_episodes(beliefrag: Command, north: Path) -> None:
-    line = (*RUN, "--methods", "static", "--model", write_script(north))
-    beliefrag(*line, "--n", "2")
-    said = ahead(beliefrag(*line, "--dry-run"))
-    assert "measured on this run" in said["ahead"]
-    mean = sum(r["usage"]["tokens_in"] for r in records(north / "run")) / 2
-    assert amounts(said["ahead"])[:2] == (2, round(2 * mean))
-
-
 def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:
     (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000000\ntokens_out = 3000000\n")
     chat_server.play(lambda _: completion("yes"))
@@ -127,15 +60,14 @@ def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_s
     assert beliefrag(*line).code == 0
     found = records(north / "run")
     own, judge = (
-        sum(u["tokens_in"] + 3 * u["tokens_out"] for u in usages)
-        for usages in ([r["usage"] for r in found], [r["judge"]["usage"] for r in found])
+        sum(usage.tokens_in + 3 * usage.tokens_out for usage in usages)
+        for usages in ([r.usage for r in found], [r.verdict.usage for r in found if r.verdict])
     )
     ran = beliefrag("bench", "report", "run")
     assert mentions(ahead(ran)["cost"], f"${own:,.2f}", "$1000000.00 in", "$3000000.00 out")
     assert mentions(ahead(ran)["cost of the judge"], "no method's", f"${judge:,.2f}")
-    assert f"| cost | 4 calls, {sum(r['usage']['tokens_in'] for r in found):,} tokens in" in (
-        north / "run" / "report" / "report.md"
-    ).read_text(encoding="utf-8")
+    page = (north / "run" / "report" / "report.md").read_text(encoding="utf-8")
+    assert f"| cost | 4 calls, {sum(r.usage.tokens_in for r in found):,} tokens in" in page
     # A price that was mended is taken by the next command; one that was taken away is still known to the run.
     (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 2000000\ntokens_out = 6000000\n")
     beliefrag(*line)
@@ -143,10 +75,3 @@ def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_s
     beliefrag(*line)
     assert f"; ${2 * own:,.2f} (" in ahead(beliefrag("bench", "report", "run"))["cost"]
     assert json.loads((north / "run" / "run.json").read_text())["price"]["source"] == "the settings"
-
-
-def test_a_run_from_before_prices_were_kept_can_be_reported(beliefrag: Command, north: Path) -> None:
-    beliefrag(*RUN, "--methods", "static", "--model", write_script(north))
-    kept = north / "run" / "run.json"
-    kept.write_text(json.dumps({k: v for k, v in json.loads(kept.read_text()).items() if "price" not in k}))
-    assert "nothing to pay" in ahead(beliefrag("bench", "report", "run"))["cost"]

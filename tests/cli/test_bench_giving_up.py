@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,29 +35,17 @@ def killed_after(home: Path, lines: int) -> None:
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:lines]))
 
 
-def outcomes(home: Path) -> Counter[tuple[str, str]]:
-    latest = {(r["method"], r["question_id"]): r["outcome"] for r in records(home / "run")}
+def outcomes(home: Path) -> Counter[tuple[str, str | None]]:
+    latest = {(r.method, r.question.id): r.outcome for r in records(home / "run")}
     return Counter((method, outcome) for (method, _), outcome in latest.items())
 
 
 def tried(home: Path, since: int = 0) -> list[str]:
-    return [record["question_id"] for record in records(home / "run")[since:]]
+    return [record.question.id for record in records(home / "run")[since:]]
 
 
-@pytest.mark.parametrize(
-    "cache",
-    [
-        (),
-        (
-            "--set",
-            "cache=false",
-        ),
-    ],
-)
-def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(
-    beliefrag: Command, home: Path, cache: tuple[str, ...]
-) -> None:
-    line = run_of(home, "no_rag,flare", "--no-judge", "--model", without_probabilities(home), *cache)
+def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(beliefrag: Command, home: Path) -> None:
+    line = run_of(home, "no_rag,flare", "--no-judge", "--model", without_probabilities(home))
     assert mentions(beliefrag(*line).err, "40 episodes finished", "40 failed")
     killed_after(home, 60)
     assert outcomes(home) == {("no_rag", "answered"): 30, ("flare", "failed"): 30}
@@ -69,18 +56,6 @@ def test_a_run_with_many_failures_goes_on_to_what_was_never_tried(
     # With nothing else left they are all tried once more, and are still no reason to give up.
     ran = beliefrag(*line)
     assert mentions(ran.err, "0 episodes finished", "40 failed", "same command")
-
-
-def test_failures_of_a_run_that_went_on_come_after_what_was_never_tried(beliefrag: Command, home: Path) -> None:
-    line = run_of(home, "no_rag,flare", "--no-judge", "--model", without_probabilities(home), questions=4)
-    beliefrag(*line)
-    killed_after(home, 4)
-    beliefrag(*line)
-    order = [(r["method"], r["question_id"]) for r in records(home / "run")]
-    failed = [key for key in order[:4] if key[0] == "flare"]
-    assert len(failed) == 2
-    assert order[-2:] == failed
-    assert len({*order[4:-2]}) == 4
 
 
 def test_a_server_that_is_still_gone_ends_every_attempt_and_each_gets_to_other_episodes(
@@ -99,66 +74,6 @@ def test_a_server_that_is_still_gone_ends_every_attempt_and_each_gets_to_other_e
     chat_server.play(completion("Oslo"))
     ran = beliefrag(*line)
     assert mentions(ran.err, "40 episodes finished", "0 failed")
-
-
-def test_a_server_that_goes_while_old_failures_are_tried_again_ends_the_run(
-    beliefrag: Command, home: Path, chat_server: ChatServer
-) -> None:
-    chat_server.play(failure(401, "who are you"))
-    line = run_of(home, "no_rag", "--no-judge", *served(chat_server))
-    beliefrag(*line)
-    beliefrag(*line)
-    chat_server.play(completion("Oslo"), failure(401, "who are you"))
-    ran = beliefrag(*line)
-    assert mentions(ran.err, "last", GIVE_UP_AFTER, "failed")
-    assert len(records(home / "run")) == 3 * GIVE_UP_AFTER + 1
-
-
-def test_a_model_that_gives_nothing_at_all_ends_every_attempt(beliefrag: Command, home: Path) -> None:
-    (home / "empty.jsonl").write_text("")
-    line = run_of(home, "no_rag", "--no-judge", "--model", "scripted:empty.jsonl")
-    for _ in range(3):
-        assert mentions(beliefrag(*line).err, "last", GIVE_UP_AFTER, "failed", "same command")
-    assert len(records(home / "run")) == 3 * GIVE_UP_AFTER
-
-
-def test_verdicts_that_cannot_be_read_keep_nothing_from_being_played(beliefrag: Command, home: Path) -> None:
-    broken: Iterator[dict[str, Any]] = (
-        {"purpose": "judge", "match": f"north{k} born", "reply": "who knows", "repeat": True} for k in range(1, 60, 2)
-    )
-    line = run_of(home, "no_rag", "--model", write_script(home, *broken), questions=60)
-    assert mentions(beliefrag(*line).err, "30 could not", "judged")
-    more = [*line[:5], "no_rag,static", *line[6:]]
-    ran = beliefrag(*more)
-    assert mentions(ran.err, "60 could not", "judged"), ran.err
-    assert [r["method"] for r in records(home / "run")[60:]] == ["static"] * 60 + ["no_rag"] * 30
-    # Nothing but such verdicts is left: they are asked for again, and block nothing.
-    ran = beliefrag(*line)
-    assert mentions(ran.err, "30 episodes finished", "0 failed", "30 could not", "judged")
-
-
-def test_a_judge_that_is_gone_ends_every_attempt_after_all_was_played(
-    beliefrag: Command, home: Path, chat_server: ChatServer
-) -> None:
-    chat_server.play(failure(401, "who are you"))
-    model = write_script(home)
-    beliefrag(*run_of(home, "no_rag", "--model", model, "--no-judge"))
-    judged = run_of(
-        home,
-        "no_rag,static",
-        "--model",
-        model,
-        "--set",
-        "run.judge_model=j",
-        "--set",
-        f"run.judge_base_url={chat_server.url}",
-    )
-    for attempt in range(1, 4):
-        ran = beliefrag(*judged)
-        assert ran.code == 1
-        assert mentions(ran.err, "judge failed", GIVE_UP_AFTER), attempt
-        assert len(records(home / "run")) == 40 + attempt * GIVE_UP_AFTER
-    assert outcomes(home) == {("no_rag", "answered"): 40, ("static", "answered"): 40}
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from beliefrag.runs.record import RunRecord
 from tests.cli.shell import Ran
-from tests.support.bench_runs import BORROWED, records, write_script
+from tests.support.bench_runs import records, write_script
 from tests.support.messages import mentions
 from tests.support.study_data import write_snippets
 
@@ -18,76 +16,17 @@ Command = Callable[..., Ran]
 
 def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Path) -> None:
     write_snippets(home)
-    line = ["bench", "run", "--data", "rgb", "--split", "fact", "--methods", "static", "--no-judge", "--model"]
-    line += [
-        write_script(home),
-        "--set",
-        "run.noise=0.4",
-        "--set",
-        "run.counterfactual=0.2",
-        "--set",
-        "run.seed=5",
-        "--out",
-        "run",
-    ]
-    ran = beliefrag(*line)
+    line = ["bench", "run", "--data", "rgb", "--split", "fact", "--methods", "static", "--no-judge", "--out", "run"]
+    shares = ("--set", "run.noise=0.4", "--set", "run.counterfactual=0.2", "--set", "run.seed=5")
+    ran = beliefrag(*line, "--model", write_script(home), *shares)
     assert ran.code == 0, ran.err
     assert mentions(ran.err, "injected", "40 % irrelevant", "20 % counterfactual", "seed 5")
     assert mentions(ran.err, "of 6 questions 0")
     injection = RunRecord.read(home / "run").injection
     assert injection is not None
     assert (injection.noise, injection.counterfactual, injection.seed) == (0.4, 0.2, 5)
-    counts = {tuple(map(len, record["injected"].values())) for record in records(home / "run")}
-    assert counts == {(2, 1)}
-
-
-@pytest.mark.parametrize(
-    ("flags", "reason"),
-    [
-        (("--set", "run.noise=1.5"), "run.noise"),
-        (("--set", "run.counterfactual=-0.1"), "run.counterfactual"),
-        (("--set", "run.noise=0.7", "--set", "run.counterfactual=0.7"), "add up to 1"),
-    ],
-)
-def test_what_is_no_share_is_refused_in_one_line(
-    beliefrag: Command, home: Path, flags: tuple[str, ...], reason: str
-) -> None:
-    write_snippets(home)
-    ran = beliefrag("bench", "run", "--data", "rgb", "--model", write_script(home), "--out", "run", *flags)
-    assert ran.code != 0
-    assert reason in ran.err
-    assert not (home / "run").exists()
-
-
-def test_own_questions_on_own_documents_can_be_tried_with_noise_and_lies(beliefrag: Command, home: Path) -> None:
-    (home / "notes").mkdir()
-    for k, place in enumerate(("Larvik", "Bergen", "Molde")):
-        (home / "notes" / f"ship{k}.md").write_text(
-            f"# Ship{k}\n\nShip{k} was launched in {place}.\n", encoding="utf-8"
-        )
-    for k in range(12):
-        (home / "notes" / f"bread{k}.md").write_text(f"# Bread{k}\n\nRye dough number {k} rests.\n", encoding="utf-8")
-    rows = "".join(f"Which town launched ship{k}?,{town}\n" for k, town in enumerate(("Larvik", "Bergen", "Molde")))
-    (home / "asked.csv").write_text(f"question,answers\n{rows}", encoding="utf-8")
-    line = [
-        "bench",
-        "run",
-        "--questions",
-        "asked.csv",
-        "--docs",
-        "notes",
-        "--methods",
-        "static,beliefrag",
-        "--no-judge",
-    ]
-    line += ["--model", write_script(home), *BORROWED]
-    assert beliefrag(*line, "--out", "plain").code == 0
-    ran = beliefrag(*line, "--set", "run.noise=0.34", "--set", "run.counterfactual=0.34", "--out", "run")
-    assert ran.code == 0, ran.err
-    found = records(home / "run")
-    assert len(found) == 6
-    assert all(record["injected"]["counterfactual"] for record in found)
-    assert any(record["injected"]["noise"] for record in found)
+    injected = [episode.injected for episode in records(home / "run")]
+    assert {(len(each.noise), len(each.counterfactual)) for each in injected if each} == {(2, 1)}
 
 
 def test_neither_or_both_sources_of_questions_are_refused(beliefrag: Command, home: Path) -> None:

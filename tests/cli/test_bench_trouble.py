@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -12,16 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from beliefrag.bench import setup
-from beliefrag.cli import bench_run
 from beliefrag.methods import METHODS
-from beliefrag.runs.record import versions
 from beliefrag.runs.run_files import comparable_lines
-from tests.cli.shell import Ran, command, in_shell
-from tests.support.bench_runs import VERDICT, line_of, records, served, write_dataset
-from tests.support.http_server import ChatServer, Request, Response, completion, failure
+from tests.cli.shell import Ran, command
+from tests.support.bench_runs import line_of, records, served, write_dataset
+from tests.support.http_server import ChatServer, Response, completion
 from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
@@ -35,78 +29,6 @@ def test_two_processes_cannot_run_one_run(beliefrag: Command, home: Path) -> Non
         ran = beliefrag(*line)
     assert ran.code == 1
     assert "One process" in ran.err
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, *line: str) -> None:
-    """Has another process run a command while a person is asked whether to run ours, and then says yes."""
-
-    def is_confirmed(calls: int, *, replay: bool) -> bool:
-        return in_shell(*line).code == 0
-
-    monkeypatch.setattr(bench_run, "is_confirmed", is_confirmed)
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_what_another_process_added_to_a_run_meanwhile_stays_in_its_record(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
-) -> None:
-    if begun:
-        assert beliefrag(*line_of(home, "--methods", "static", "--n", "1")).code == 0
-    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--n", "3"))
-    ran = beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
-    assert ran.code == 0, ran.err
-    run = json.loads((home / "run" / "run.json").read_text())
-    assert sorted(run["methods"]) == ["no_rag", "static"]
-    assert len(run["datasets"]["north"]["question_ids"]) == 3
-    assert len(records(home / "run")) == 10
-
-
-def test_a_run_that_another_process_began_otherwise_meanwhile_is_left_as_it_is(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meanwhile(monkeypatch, *line_of(home, "--methods", "no_rag", "--set", "run.seed=7"))
-    ran = beliefrag(*line_of(home, "--methods", "static"))
-    assert ran.code == 1
-    assert mentions(ran.err, "seed 7", 0, "--out")
-    run = json.loads((home / "run" / "run.json").read_text())
-    assert (run["seed"], run["methods"]) == (7, ["no_rag"])
-    assert {(r["method"], r["seed"]) for r in records(home / "run")} == {("no_rag", 7)}
-
-
-def test_episodes_without_a_record_are_not_gone_on_with(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "static")
-    assert beliefrag(*line).code == 0
-    (home / "run" / "run.json").unlink()
-    before = (home / "run" / "episodes.jsonl").read_bytes()
-    ran = beliefrag(*line)
-    assert ran.code == 1
-    assert mentions(ran.err, "no run.json", "--out")
-    assert (home / "run" / "episodes.jsonl").read_bytes() == before
-    assert not (home / "run" / "run.json").exists()
-    # A kill between the lock and the record leaves a file without episodes: that is no run yet.
-    (home / "run" / "episodes.jsonl").write_bytes(b"")
-    assert beliefrag(*line).code == 0
-
-
-def test_a_run_that_goes_on_with_another_build_says_so_and_reports_both(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "other versions"
-    assert said not in beliefrag(*line_of(home, "--methods", "static", "--n", "2")).err
-    ours = versions()
-    monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.1"})
-    ran = beliefrag(*line_of(home, "--methods", "static"))
-    assert ran.code == 0
-    assert mentions(ran.err, said, f"xllamacpp {ours['xllamacpp']}, now 99.1")
-    run = json.loads((home / "run" / "run.json").read_text())
-    assert (run["versions"], run["later_versions"]) == (ours, [{**ours, "xllamacpp": "99.1"}])
-    beliefrag("bench", "report", "run")
-    page = (home / "run" / "report" / "report.md").read_text()
-    assert f"xllamacpp {ours['xllamacpp']}" in page and "xllamacpp 99.1" in page
-    # Nothing is left to be made with anything.
-    monkeypatch.setattr(setup, "versions", lambda: {**ours, "xllamacpp": "99.2"})
-    assert said not in beliefrag(*line_of(home, "--methods", "static")).err
-    assert json.loads((home / "run" / "run.json").read_text()) == run
 
 
 def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Path, beliefrag: Command) -> None:
@@ -133,7 +55,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
     done = subprocess.run(command(*line), capture_output=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert comparable_lines(home / "killed") == whole
-    keys = [(r["dataset"], r["method"], r["question_id"]) for r in records(home / "killed")]
+    keys = [(r.dataset, r.method, r.question.id) for r in records(home / "killed")]
     assert len(keys) == len(set(keys)) == 2 * 6 * len(METHODS)
 
 
@@ -194,100 +116,3 @@ def test_a_second_ctrl_c_drops_what_is_under_way(home: Path, chat_server: ChatSe
     assert len(records(home / "run")) == 1
     assert mentions(err.decode(), "dropped", "beliefrag bench run --data north")
     assert b"Traceback" not in err
-
-
-class Troubled:
-    """A server that answers by what it is asked, and fails three requests in ten, each time in another way."""
-
-    def __init__(self, share: float) -> None:
-        self._share = share
-        self._chance = random.Random(5)
-        self._lock = threading.Lock()
-        self.failures = 0
-
-    def __call__(self, request: Request) -> Response:
-        with self._lock:
-            fails = self._chance.random() < self._share
-            kind = self.failures % 6
-            self.failures += fails
-        if fails:
-            return (
-                failure(500, "broken"),
-                failure(429, "slow down", retry_after="0"),
-                Response(close=True),
-                completion("Larvik", cut=20),
-                completion(""),
-                Response(b"<html>gateway</html>", 502, content_type="text/html"),
-            )[kind]
-        return self._reply(request)
-
-    def _reply(self, request: Request) -> Response:
-        said = " ".join(message["content"] for message in request.body["messages"])
-        place = "Larvik" if "north0 born" in said else "Oslo"
-        if "response_format" in request.body:
-            text = json.dumps(VERDICT)
-        elif "Reply with one letter, A, B or C" in said:
-            text = "C"
-        elif "Must something more be looked up" in said:
-            text = "yes"
-        elif "Next sentence:" in said:
-            text = f"So the answer is: {place}."
-        elif "<answer>" in said:
-            text = f"<answer>{place}</answer>"
-        else:
-            text = place
-        token = {"token": text, "logprob": -0.1, "top_logprobs": [{"token": text, "logprob": -0.1}]}
-        return completion(text, logprobs={"content": [token]} if request.body.get("logprobs") else None)
-
-
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_run_makes_as_many_calls_at_a_time_as_it_may_and_no_more(
-    beliefrag: Command, home: Path, chat_server: ChatServer, concurrency: int
-) -> None:
-    write_dataset(home, "north", 8 * concurrency)
-    chat_server.play(completion("Oslo", delay=0.05))
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag", "--no-judge", *served(chat_server)]
-    assert beliefrag(*line, "--out", "run", "--set", f"concurrency={concurrency}").code == 0
-    assert chat_server.most_at_once == concurrency
-
-
-def test_a_failing_server_changes_no_metric(beliefrag: Command, home: Path, chat_server: ChatServer) -> None:
-    write_dataset(home, "north", 4)
-    line = [
-        "bench",
-        "run",
-        "--data",
-        "north",
-        "--methods",
-        "all",
-        "--no-judge",
-        *served(chat_server),
-        "--set",
-        "cache=false",
-    ]
-    chat_server.play(Troubled(0.0))
-    assert beliefrag(*line, "--out", "calm", "--set", "concurrency=8").code == 0
-    trouble = Troubled(0.3)
-    chat_server.play(trouble)
-    ran = beliefrag(*line, "--out", "rough", "--set", "concurrency=8")
-    assert trouble.failures > 20
-    calm = {(r["method"], r["question_id"]): r for r in records(home / "calm")}
-    rough = {(r["method"], r["question_id"]): r for r in records(home / "rough")}
-    assert rough.keys() == calm.keys()
-    assert {method for method, _ in calm} == set(METHODS)
-    failed = [record for record in rough.values() if record["outcome"] == "failed"]
-    # Nearly every call gets its reply in the end; where one does not, a whole episode must not become a number.
-    assert len(failed) <= len(rough) // 10
-    assert all(record["error"]["cause"] and record["error"]["message"] for record in failed)
-    retried = 0
-    for key, record in rough.items():
-        if record["outcome"] == "failed":
-            assert record["metrics"] == {}
-            continue
-        assert record["metrics"] == calm[key]["metrics"]
-        assert record["answer"] == calm[key]["answer"]
-        for name in ("calls", "tokens", "tokens_in", "tokens_out"):
-            assert record["usage"][name] == calm[key]["usage"][name]
-        retried += record["usage"]["retries"]
-    assert retried > 10
-    assert ran.code == (1 if failed else 0)

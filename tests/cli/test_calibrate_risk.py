@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from beliefrag.calibration import fitting, load_artifact
+from beliefrag.calibration import load_artifact
 from beliefrag.cli import main
+from beliefrag.runs.run_files import read_episodes
 from tests.cli.shell import Ran
 from tests.support.messages import mentions
 from tests.support.surveyed import HELD_OUT, calibration, knows, survey, write_model
@@ -52,16 +51,7 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     corpus = home / "north" / "corpus.jsonl"
     model = f"scripted:{home / 'bench.jsonl'}"
     words = f"Where was the builder of ship north{k} born?"
-    fixed = (
-        "--docs",
-        corpus,
-        "--model",
-        model,
-        "--set",
-        "verifier=structured",
-        "--set",
-        "cache=false",
-    )
+    fixed = ("--docs", corpus, "--model", model, "--set", "verifier=structured", "--set", "cache=false")
     return ["ask", words, *fixed, "--set", f"calibration={home / 'mine.json'}", *more]
 
 
@@ -95,54 +85,20 @@ def test_an_answer_that_is_too_unsure_is_held_back_and_says_why(
     held = beliefrag(*asking(home, UNKNOWN, *TARGET, "--json"))
     assert (held.code, held.record["outcome"], held.record["answer"]) == (3, "abstained", None)
     parts = ("guarantee", "50 %", "80 % confidence", len(HELD_OUT), "north")
-    assert mentions(held.record["reason"], *parts) and f"is below {guarantee.threshold:.2f}" in held.record["reason"]
     assert mentions(held.record["made_with"]["guarantee"], *parts)
     last = held.record["steps"][-1]
-    assert (last["branch"], last["comparisons"][0]["threshold"]) == ("abstain-unsure", guarantee.threshold)
+    assert (last["reason"], last["comparisons"][0]["threshold"]) == ("abstain-unsure", guarantee.threshold)
     # What comes before the end is the same.
     assert held.record["steps"][:-1] == plain.record["steps"][:-1]
     assert mentions(beliefrag(*asking(home, UNKNOWN, *TARGET)).out, *parts)
 
 
-def test_other_documents_than_it_was_made_on_are_told_of(beliefrag: Command, home: Path, guaranteed: Path) -> None:
-    (home / "other.md").write_text("Builder north0 was born in Larvik.")
-    arguments = [home / "other.md" if str(each).endswith("corpus.jsonl") else each for each in asking(home, KNOWN)]
-    assert "these documents are others" in beliefrag(*arguments, *TARGET).out
-
-
-def test_a_setting_asks_for_it_too_and_is_shown(
-    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BELIEFRAG_MAX_ERROR", "0.5")
-    monkeypatch.setenv("BELIEFRAG_CONFIDENCE", "0.8")
-    shown = beliefrag("config", "show", "--json").record
-    assert shown["max_error"] == {"value": 0.5, "source": "BELIEFRAG_MAX_ERROR"}
-    assert beliefrag(*asking(home, UNKNOWN)).code == 3
-
-
 def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_with_it(
     beliefrag: Command, home: Path, guaranteed: Path
 ) -> None:
-    model = (
-        "--model",
-        f"scripted:{home / 'bench.jsonl'}",
-        "--set",
-        "verifier=structured",
-        "--set",
-        f"calibration={guaranteed}",
-    )
-    common = (
-        "bench",
-        "run",
-        "--data",
-        home / "north",
-        "--methods",
-        "beliefrag",
-        "--no-judge",
-        "--set",
-        "cache=false",
-        *model,
-    )
+    model = ("--model", f"scripted:{home / 'bench.jsonl'}", "--set", "verifier=structured")
+    common = ["bench", "run", "--data", home / "north", "--methods", "beliefrag", "--no-judge", *model]
+    common += ["--set", "cache=false", "--set", f"calibration={guaranteed}"]
     assert beliefrag(*common, "--out", home / "plain").code == 0
     refused = beliefrag(*common, "--out", home / "plain", "--set", "max_error=0.5", *TARGET[2:])
     (threshold,) = [each.threshold for each in load_artifact(str(guaranteed)).guarantees if each.threshold is not None]
@@ -156,18 +112,13 @@ def test_a_benchmark_keeps_to_it_and_a_run_that_began_without_it_does_not_go_on_
 
 
 def outcomes_of(run: Path) -> dict[str, str]:
-    lines: list[dict[str, Any]] = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
-    return {line["question_id"]: line["outcome"] for line in lines}
+    return {episode.question.id: str(episode.outcome) for episode in read_episodes(run)}
 
 
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [
-        (
-            ("--max-error", "0.1"),
-            1,
-            "no guarantee .*10 % .*90 %",
-        ),
+        (("--max-error", "0.1"), 1, "no guarantee .*10 % .*90 %"),
         (("--max-error", "0.1"), 1, "beliefrag calibrate risk FILE RUN --max-error 0.1 --confidence 0.9"),
         (("--max-error", "0.05", "--set", "confidence=0.8"), 1, "No threshold .*5 % .*80 %"),
         ((*TARGET, "--set", "budget.rounds=2"), 1, "budget.rounds 3, not 2"),
@@ -181,87 +132,3 @@ def test_a_guarantee_that_is_not_there_is_told_in_one_line(
     ran = beliefrag(*asking(home, KNOWN, *more))
     assert (ran.code, ran.out) == (code, "")
     assert re.search(words, ran.err) and ran.err.count("\n") == 1
-
-
-def test_other_thresholds_or_a_decline_below_of_ones_own_are_refused(
-    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as other:
-        other.setenv("BELIEFRAG_THRESHOLDS__ANSWER", "0.6")
-        assert "thresholds.answer 0.5, not 0.6" in beliefrag(*asking(home, KNOWN, *TARGET)).err
-    monkeypatch.setenv("BELIEFRAG_THRESHOLDS__DECLINE_BELOW", "0.6")
-    refused = beliefrag(*asking(home, KNOWN, *TARGET)).err
-    assert mentions(refused, "max_error 0.5", "thresholds.decline_below", "0.6", "Set one")
-    assert beliefrag(*asking(home, UNKNOWN)).code == 3
-
-
-def test_a_borrowed_calibration_carries_no_guarantee(beliefrag: Command, home: Path, guaranteed: Path) -> None:
-    another = load_artifact(str(guaranteed)).model_copy(update={"backbone": "openai:another"})
-    guaranteed.write_text(another.model_dump_json())
-    borrowed = [str(each).replace("calibration=", "borrow=") for each in asking(home, KNOWN, *TARGET)]
-    ran = beliefrag(*borrowed)
-    assert ran.code == 1 and "here: borrowed" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"backbone": "openai:another"}, "fitted for openai:another"),
-        ({"verifier": "graded"}, "graded verifier, not structured"),
-        ({"contaminated": True}, "held out"),
-    ],
-)
-def test_a_calibration_of_something_else_than_the_run_gets_none(
-    beliefrag: Command, home: Path, made: Path, changes: dict[str, Any], words: str
-) -> None:
-    calibration(home, f"scripted:{home / 'bench.jsonl'}", **changes)
-    before = made.read_bytes()
-    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET)
-    assert ran.code == 1 and words in ran.err
-    assert "borrowed" not in ran.err
-    assert made.read_bytes() == before
-
-
-def test_made_again_it_takes_the_place_of_the_earlier_one(beliefrag: Command, home: Path, made: Path) -> None:
-    for _ in range(2):
-        assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--max-error", "0.4").code == 0
-    assert [each.max_error for each in load_artifact(str(made)).guarantees] == [0.4, 0.5]
-
-
-def test_the_shipped_calibrations_and_other_files_stay_as_they_are(beliefrag: Command, home: Path, made: Path) -> None:
-    assert mentions(beliefrag("calibrate", "risk", "published", home / "run", *TARGET).err, "published", "--out")
-    there = home / "there.json"
-    there.write_text("mine")
-    ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", there)
-    assert ran.code == 2 and there.read_text() == "mine"
-    before = made.read_bytes()
-    assert beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--out", home / "new" / "risk.json").code == 0
-    assert made.read_bytes() == before
-    assert len(load_artifact(str(home / "new" / "risk.json")).guarantees) == 1
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--max-error", "0"), "not at 0"),
-        (("--max-error", "0.1", "--label", "taste"), "'taste'. Known: judge"),
-        (("--max-error", "0.1", "--label", "judge"), "no verdict by judge"),
-    ],
-)
-def test_what_cannot_be_used_is_told(
-    beliefrag: Command, home: Path, made: Path, more: tuple[str, ...], words: str
-) -> None:
-    ran = beliefrag("calibrate", "risk", made, home / "run", *more)
-    assert ran.code != 0 and words in ran.err
-
-
-def test_a_new_fit_says_that_the_guarantees_of_the_old_one_are_gone(
-    beliefrag: Command, home: Path, guaranteed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fitting, "RESAMPLES", 20)
-    again = ("calibrate", "fit", home / "run", "--out", guaranteed)
-    ran = beliefrag(*again)
-    assert ran.code == 0
-    assert mentions(ran.err, f"warning: {guaranteed}", "2 guarantees", "'beliefrag calibrate risk'")
-    assert load_artifact(str(guaranteed)).guarantees == ()
-    assert "guarantees" not in beliefrag(*again).err

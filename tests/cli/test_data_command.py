@@ -72,11 +72,6 @@ def test_a_broken_line_stops_an_import_unless_it_is_skipped(beliefrag: Command, 
     assert "skipped      1\n" in ran.out and "dev.jsonl line 2" in ran.out
 
 
-def test_an_unknown_name_is_wrong_usage(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag("data", "import", "squad", home / "x.json", "--out", home / "out")
-    assert ran.code == 2 and "Known: hotpotqa" in ran.err
-
-
 def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, home: Path) -> None:
     ran = beliefrag("data", "list")
     assert [line.split("\t")[0] for line in ran.out.splitlines()[1:]] == list(DATASET_FORMATS)
@@ -84,21 +79,6 @@ def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, 
     (home / "data" / "other").mkdir()
     rows = [line.split("\t") for line in beliefrag("data", "list", home / "data").out.splitlines()]
     assert rows[1:] == [["musique", "1", "2", "dev 1", "CC BY 4.0"]]
-
-
-def test_the_folder_of_the_environment_is_listed(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BELIEFRAG_DATA", str(home / "absent"))
-    ran = beliefrag("data", "list")
-    assert ran.code == 1 and "is no folder" in ran.err
-
-
-def test_show_gives_the_card(beliefrag: Command, home: Path) -> None:
-    beliefrag("data", "import", "musique", lines(home / "dev.jsonl", MUSIQUE), "--out", home / "musique")
-    record = beliefrag("data", "list", home / "musique", "--json").record
-    assert record == json.loads((home / "musique" / "card.json").read_text())
-    assert "splits       dev 1\n" in beliefrag("data", "list", home / "musique").out
 
 
 def test_get_downloads_once_and_imports(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
@@ -130,19 +110,15 @@ def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
 
 def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    # The hub's client tries again and again, and waits in between.
+    monkeypatch.setattr("time.sleep", lambda _: None)
     ran = beliefrag("data", "import", "musique", "--out", home / "out")
     assert (ran.code, ran.out) == (1, "")
     assert "127.0.0.1 cannot be reached" in ran.err and "beliefrag data import" in ran.err
     assert not (home / "out").exists()
-    assert not [path for path in home.parent.rglob("*") if path.is_file()]
-
-
-def test_get_of_what_the_hub_lacks_says_where_it_is(beliefrag: Command, home: Path, hub: dict[str, bytes]) -> None:
-    ran = beliefrag("data", "import", "hotpotqa", "--out", home / "out")
-    assert ran.code == 1 and "hotpotqa.github.io" in ran.err
-    ran = beliefrag("data", "import", "musique", "--out", home / "out")
-    assert ran.code == 1 and "HTTP 404" in ran.err
-    assert not [path for path in home.parent.rglob("*") if path.is_file()]
+    # The hub's client keeps empty locks in a folder of its own.
+    left = [path for path in home.parent.rglob("*") if path.is_file() and ".cache" not in path.parts]
+    assert not left
 
 
 def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, home: Path) -> None:

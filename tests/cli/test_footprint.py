@@ -34,9 +34,3 @@ def test_nothing_is_written_but_the_cache_and_what_was_named(beliefrag: Callable
     assert beliefrag("index", docs, "--out", "named.index").code == 0
     new = {path.relative_to(home).parts[0] for path in outside().keys() - before.keys()}
     assert new == {"named.jsonl", "named.index"}
-
-
-def test_looking_around_does_not_even_make_the_cache_folder(beliefrag: Callable[..., Ran], home: Path) -> None:
-    for arguments in (("--help",), ("demo", "--list"), ("config", "show"), ("prompt",), ("model", "pull")):
-        assert beliefrag(*arguments).code == 0
-    assert not (home.parent / "cache").exists()

@@ -8,16 +8,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from beliefrag.outcome import Answered
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from beliefrag import events
-from beliefrag.cli.episode_live import LiveDisplay
+from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import safe_line, safe_lines
-from beliefrag.types import Budget, Hit, Passage, Question, Usage
+from beliefrag.record import CallStarted, Episode, Outcome, Search, Step
+from beliefrag.types import Action, Budget, Passage, Question
 from tests.cli.shell import BORROWED, SURE, Ran, on_terminal, write_script
 
 Command = Callable[..., Ran]
@@ -91,7 +89,7 @@ def test_plain_lines_obey_nothing(beliefrag: Command, home: Path) -> None:
     as_json = beliefrag(*given, "--json")
     assert as_json.out.isascii()
     assert as_json.out.strip().isprintable()
-    assert as_json.record["question"] == f"Fram? {HOSTILE}"
+    assert as_json.record["question"]["text"] == f"Fram? {HOSTILE}"
 
 
 def test_a_terminal_obeys_nothing(home: Path) -> None:
@@ -121,33 +119,17 @@ def test_an_index_report_obeys_nothing(beliefrag: Command, home: Path) -> None:
     assert "[bold red]loud" in ran.out
 
 
-@pytest.mark.parametrize("text", [HOSTILE, HOSTILE * 3])
-def test_the_live_display_obeys_nothing(text: str) -> None:
+def test_the_live_display_obeys_nothing() -> None:
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=4000, markup=False, emoji=False, highlight=False)
+    text = HOSTILE * 3
     passage = Passage("p", text, text, text)
+    begun = Episode(method="m", question=Question(text), model=text, verifier=text, budget=Budget())
+    search = Search(query=text, hits=(("p", 1.0),), added=("p",))
+    found = Step(number=0, action=Action.RETRIEVE, reason=text, search=search, passages={"p": passage})
+    rewritten = Step(number=1, action=Action.REWRITE, reason=text, rewritten=text)
+    update = {"outcome": Outcome.ANSWERED, "answer": text, "sources": ("p",), "steps": (found, rewritten)}
     with LiveDisplay(console, calibration=text, threshold=0.5) as display:
-        display.show(
-            events.Started(
-                step=0,
-                at=0.0,
-                question=Question(text),
-                method="m",
-                model=text,
-                budget=Budget(),
-                prompts={},
-                verifier=text,
-                made_with={"calibration": text},
-            )
-        )
-        display.show(events.CallStarted(step=0, at=0.0, purpose=text))
-        display.show(
-            events.Retrieved(
-                step=0, at=0.0, query=text, hits=(Hit(passage, 1.0),), added=("p",), known=(), refused=(), novelty=1.0,
-                mutations=(), evidence=("p",),
-            )
-        )  # fmt: skip
-        display.show(events.Rewritten(step=1, at=0.0, before=text, after=text, reason=text, evidence=("p",)))
-        answered = Answered(reason=text, answerability=0.7, belief=None, sources=(passage,), usage=Usage(), answer=text)
-        display.show(events.Finished(step=2, at=0.1, outcome=answered))
+        for progress in (begun, CallStarted(purpose=text), found, rewritten, begun.model_copy(update=update)):
+            display.show(progress)
     expect_harmless(file.getvalue())

@@ -6,11 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from beliefrag.retrieval import Bm25Index
-from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
-from tests.support.messages import mentions
+from tests.cli.shell import Ran, on_terminal, write_docs
 
 Command = Callable[..., Ran]
 
@@ -41,16 +38,6 @@ def test_what_could_not_be_read_is_listed_with_the_reason(beliefrag: Command, ho
     assert "(.png" in skipped["picture.png"]
 
 
-def test_a_second_run_takes_in_what_changed(beliefrag: Command, home: Path) -> None:
-    docs = write_docs(home)
-    first = beliefrag("index", docs, "--out", home / "ships")
-    (docs / "gjoa.md").unlink()
-    (docs / "maud.md").write_text("# Maud\n\nMaud was another ship of Amundsen's.\n")
-    second = beliefrag("index", docs, "--out", home / "ships")
-    assert rows(second)["files"] == "1 read, 2 unchanged, 1 removed"
-    assert rows(second)["fingerprint"] != rows(first)["fingerprint"]
-
-
 def test_nothing_readable_is_a_failure_and_leaves_no_index(beliefrag: Command, home: Path) -> None:
     (home / "docs").mkdir()
     (home / "docs" / "picture.png").write_bytes(b"\x89PNG")
@@ -62,55 +49,19 @@ def test_nothing_readable_is_a_failure_and_leaves_no_index(beliefrag: Command, h
     assert not (home / "ships").exists()
 
 
-def test_a_path_and_a_place_are_needed(beliefrag: Command, home: Path) -> None:
-    without_paths = beliefrag("index", "--out", home / "ships")
-    assert without_paths.code == 2
-    assert "Name files or folders" in without_paths.err
-    assert mentions(beliefrag("index", home).err, "--out DIR", "--to ENGINE")
-    assert beliefrag("index", home).code == 2
-
-
 def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
     code, screen = on_terminal("index", write_docs(home), "--out", home / "ships")
     assert code == 0
-    assert re.search(r"indexing.*\d/3.*files, \d passages", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen))
+    assert re.search(r"indexing.*\d of 3 files, \d passages", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen))
     last = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen[screen.rindex("\x1b[?25h") :])
     assert "indexing" not in last
     assert "3 read, 0 unchanged, 0 removed" in last
 
 
-@pytest.mark.weights
-def test_vectors_are_made_with_the_index_and_found_by_hybrid_retrieval(
-    embedding_weights: Path, beliefrag: Command, home: Path
-) -> None:
-    docs, weights = write_docs(home), embedding_weights
-    ran = beliefrag("index", docs, "--out", home / "ships", "--vectors", "--set", f"retrievers.dense.weights={weights}")
-    assert (ran.code, ran.err) == (0, "")
-    assert re.fullmatch(r"all-minilm-l6-v2 [0-9a-f]{8}", rows(ran)["vectors"])
-    assert len(list((home / "ships").glob("vectors/*/*/keys.npy"))) == 1
-    model = write_script(home, SURE, ANSWER)
-    given = ["--index", home / "ships", "--retriever", f"hybrid:weights={weights}"]
-    asked = beliefrag("ask", QUESTION, *given, "--model", model, *BORROWED, "--json")
-    assert asked.code == 0, asked.err
-    assert f"dense {rows(ran)['vectors']}" in asked.record["made_with"]["retriever"]
-    assert not (home.parent / "cache" / "vectors").exists(), "none had to be made again"
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["--out", "ships", "--vectors", "--set", "retrievers.dense.weights=nowhere.gguf"], "no weights nowhere.gguf"),
-        (["--to", "postgres:url=postgresql://localhost/db", "--vectors"], "for an index in a folder"),
-        (["--out", "ships", "--upgrade", "--vectors"], "--upgrade only"),
-    ],
-)
-def test_vectors_that_cannot_be_made_are_a_failure_and_leave_no_index(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], words: str
-) -> None:
-    monkeypatch.chdir(home)
-    ran = beliefrag("index", write_docs(home), *given)
-    assert ran.code in (1, 2)
-    assert ran.out == ""
-    assert words in ran.err
-    assert ran.err.count("\n") == 1
-    assert not (home / "ships").exists()
+def test_an_index_reports_as_json(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("index", write_docs(home), "--out", home / "ships", "--json")
+    report = ran.record
+    assert (ran.code, report["files_read"], report["passages_total"], report["skipped"]) == (0, 3, 3, [])
+    assert report["index"] == str(home / "ships") and len(report["fingerprint"]) == 32
+    again = beliefrag("index", "--upgrade", "--out", home / "ships", "--json").record
+    assert again == {"index": str(home / "ships"), "upgraded": False}

@@ -36,15 +36,8 @@ def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path
 def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
     ran = beliefrag("prompt", "poem")
     assert (ran.code, ran.out) == (2, "")
-    assert "no prompt 'poem'" in ran.err
+    assert "unknown prompt 'poem'" in ran.err
     assert "rewriter" in ran.err
-
-
-def test_a_prompt_folder_from_the_settings_counts_too(beliefrag: Command, home: Path) -> None:
-    (home / "words").mkdir()
-    (home / "words" / "rewriter.txt").write_text("Again, {question}")
-    (home / "beliefrag.toml").write_text('prompts = "words"\n')
-    assert beliefrag("prompt", "rewriter").out == "Again, {question}\n"
 
 
 def test_a_terminal_does_not_obey_a_prompt(home: Path) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import resource
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -138,20 +135,6 @@ def test_a_question_under_way_is_finished_and_new_ones_are_not_taken(
     assert server.end()[0] == 0
 
 
-def test_a_question_that_outlasts_the_grace_is_told_so(start: Callable[..., Process], chat_server: ChatServer) -> None:
-    chat_server.play(completion(SURE_REPLY, delay=300))
-    server = start("--model", "m", "--base-url", chat_server.url, "--set", "limits.grace=0.5")
-    thread, replies = later(server.ask)
-    wait_until_asked(chat_server)
-    server.process.terminate()
-    thread.join(timeout=200)
-    assert replies[0].status_code == 503
-    assert "shutting down" in replies[0].json()["detail"]
-    assert server.end()[0] == 0
-    assert '"outcome": "shut_down"' in "".join(server.log)
-    assert len(chat_server.requests) == 1
-
-
 def test_the_address_of_the_model_is_not_told_to_clients(
     start: Callable[..., Process], chat_server: ChatServer
 ) -> None:
@@ -163,38 +146,6 @@ def test_the_address_of_the_model_is_not_told_to_clients(
     assert chat_server.host not in response.text
     assert "refused the connection" not in response.text, "what the server said is for the log"
     wait_for(lambda: any("refused the connection" in line for line in server.log))
-
-
-def test_a_method_without_a_calibration_answers_and_does_not_say_how_sure_it_is(
-    home: Path, start: Callable[..., Process]
-) -> None:
-    server = start("--model", write_script(home, ANSWER), "--method", "static", "--set", "retriever=bm25")
-    reply = server.ask().json()
-    assert (reply["answer"], reply["answerability"], reply["calibration"]) == ("Larvik", None, "none")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit on open files is set as Linux has it")
-def test_thousands_of_half_open_connections_exhaust_neither_the_files_nor_the_log(
-    home: Path, start: Callable[..., Process]
-) -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    model = write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True})
-    resource.setrlimit(resource.RLIMIT_NOFILE, (128, before[1]))
-    try:
-        server = start("--model", model)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    port = int(server.url.rpartition(":")[2])
-    with contextlib.ExitStack() as opened:
-        for _ in range(min(2_000, before[0] - 200)):
-            connection = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
-            with contextlib.suppress(OSError):
-                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-        assert httpx2.get(f"{server.url}/healthz", timeout=30).status_code == 200
-        assert server.ask().json()["answer"] == "Larvik"
-        assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < 128
-    assert len("".join(server.log)) < 5_000
-    assert not any("Traceback" in line for line in server.log)
 
 
 def test_it_refuses_to_be_reached_by_others_without_a_token(beliefrag: Command, home: Path) -> None:

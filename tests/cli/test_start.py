@@ -67,20 +67,3 @@ def test_every_command_explains_itself_with_an_example(beliefrag: Command, name:
     assert (ran.code, ran.err) == (0, "")
     assert re.search(rf"Example:\s+beliefrag {name}", ran.out)
     assert ran.out == beliefrag(*name.split(), "-h").out
-
-
-def test_any_setting_can_be_set_on_the_command_line(beliefrag: Command) -> None:
-    asked = ("ask", "Who?", "--docs", "x", "--set")
-    ran = beliefrag(*asked, "budget.rounds=-1")
-    assert ran.code == 2 and "budget" in ran.err and ran.err.count("\n") == 1
-    ran = beliefrag(*asked, "budget.turns=1")
-    assert ran.code == 2 and "no setting 'budget.turns'" in ran.err and "config show" in ran.err
-    ran = beliefrag(*asked, "budget.rounds")
-    assert ran.code == 2 and "section.key=value" in ran.err
-
-
-def test_settings_of_one_command_are_set_by_section(beliefrag: Command) -> None:
-    ran = beliefrag("serve", "http", "--docs", "x", "--set", "limits.queue=-1")
-    assert ran.code == 2 and "limits.queue" in ran.err and "greater than or equal to 0" in ran.err
-    ran = beliefrag("serve", "http", "--docs", "x", "--set", "limits.row=1")
-    assert ran.code == 2 and "no setting 'limits.row'" in ran.err and "queue" in ran.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import pytest
 from beliefrag.studies import STUDIES, belief
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records
-from tests.support.messages import mentions
 from tests.support.studied import numbers_of, rows_by, write_study_data
 
 Command = Callable[..., Ran]
@@ -57,16 +55,6 @@ def test_all_studies_that_the_datasets_are_for_run_within_a_minute_and_again_wit
 
 
 @pytest.mark.usefixtures("without_pictures")
-def test_a_replay_into_another_folder_gives_the_same_numbers(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier:methods=static+beliefrag"))
-    ran = beliefrag(
-        *line_of(home, "frontier", "--methods", "static,beliefrag", "--set", "run.replay=true", out="again")
-    )
-    assert "0 keys are missing" in ran.err
-    assert numbers_of(home / "again" / "frontier") == numbers_of(home / "studies" / "frontier")
-
-
-@pytest.mark.usefixtures("without_pictures")
 def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "thresholds"))
     assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
@@ -81,39 +69,6 @@ def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> N
     assert (ran.code, ran.out) == (0, "")
     assert "ahead, an estimate" in ran.err
     assert not (home / "studies").exists()
-
-
-def test_a_judge_is_asked_only_where_the_study_needs_one_or_it_is_wanted(beliefrag: Command, home: Path) -> None:
-    told = {words: beliefrag(*line_of(home, "belief", "--dry-run", *words)) for words in ((), ("--label", "judge"))}
-    assert [ran.code for ran in told.values()] == [0, 0]
-    assert ["judge" in ran.err for ran in told.values()] == [False, True]
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_an_existing_run_stands_in_and_gives_what_making_it_gives(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier"))
-    made = numbers_of(home / "studies" / "frontier")
-    ran = beliefrag("study", "frontier", "--from", "studies/runs/comparison", "--out", "from")
-    assert ran.code == 0, ran.err
-    assert mentions(ran.err, "studies/runs/comparison", "run comparison")
-    assert numbers_of(home / "from" / "frontier") == made
-    assert not (home / "from" / "runs").exists()
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_a_run_without_the_methods_is_refused(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "frontier:of=static", "--methods", "static,no_rag"))
-    ran = beliefrag("study", "thresholds", "--from", "studies/runs/comparison", "--out", "from")
-    assert ran.code == 1
-    assert mentions(ran.err, "studies/runs/comparison", "episodes of beliefrag", "--from")
-    assert not (home / "from").exists()
-
-
-def test_a_folder_that_holds_no_run_is_refused(beliefrag: Command, home: Path) -> None:
-    (home / "empty").mkdir()
-    ran = beliefrag("study", "belief", "--from", "empty", "--out", "from")
-    assert ran.code == 1
-    assert "empty holds no run" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -133,33 +88,6 @@ def test_what_cannot_be_studied_is_refused(beliefrag: Command, home: Path, line:
     assert ran.code == 2
     assert re.search(words, ran.err)
     assert not (home / "o").exists()
-
-
-def test_a_dataset_of_another_kind_is_left_to_other_studies(beliefrag: Command, home: Path) -> None:
-    write_study_data(home)
-    folder = home / "rows"
-    folder.mkdir()
-    question = {
-        "id": "r0",
-        "question": "Which ships?",
-        "answers": ["Ship a", "Ship b"],
-        "answer_form": "set",
-        "supporting": [],
-    }
-    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n")
-    (folder / "corpus.jsonl").write_text(json.dumps({"id": "p", "title": "T", "text": "Ship a"}) + "\n")
-    model = f"scripted:{home / 'bench.jsonl'}"
-    ran = beliefrag("study", "thresholds", "--data", "rows", "--model", model, *BORROWED, "--out", "o")
-    assert ran.code == 1
-    assert mentions(ran.err, "short answers", "none of the 1")
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_too_little_is_said_in_a_sentence(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag(*line_of(home, "belief", "--n", "1"))
-    assert ran.code == 0
-    assert mentions(ran.out, "at least 5 questions", "f1")
-    assert "too_little" in numbers_of(home / "studies" / "belief")["numbers"]
 
 
 def _as_planted(studies: Path) -> None:

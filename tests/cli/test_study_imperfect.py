@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from beliefrag.runs.record import RunRecord, thresholds_of
-from beliefrag.studies import STUDIES
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.studied import numbers_of, rows_by
@@ -69,39 +67,3 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
         if r.method == "beliefrag"
     }
     assert "VERIFY" in ways["north-q1"]
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_one_command_makes_all_six_studies_within_a_minute(beliefrag: Command, home: Path, data: list[str]) -> None:
-    began = time.process_time()
-    ran = beliefrag("study", "all", *data, "--out", "whole")
-    assert ran.code == 0, ran.err
-    assert time.process_time() - began < 60
-    assert "is left out" not in ran.err
-    index = (home / "whole" / "index.md").read_text()
-    for name in STUDIES:
-        assert (home / "whole" / name / "numbers.json").exists(), name
-        assert f"({name}/index.md)" in index
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_a_study_that_was_stopped_goes_on(beliefrag: Command, home: Path, data: list[str]) -> None:
-    whole = beliefrag("study", "mechanism", *data, "--out", "whole")
-    assert whole.code == 0
-    beliefrag("study", "mechanism", *data, "--out", "part")
-    permuted = home / "part" / "runs" / "answerability_permuted" / "episodes.jsonl"
-    permuted.write_bytes(b"".join(permuted.read_bytes().splitlines(keepends=True)[:2]))
-    again = beliefrag("study", "mechanism", *data, "--out", "part")
-    assert again.code == 0, again.err
-    assert "2 are done already" in again.err
-    assert numbers_of(home / "part" / "mechanism") == numbers_of(home / "whole" / "mechanism")
-
-
-def test_a_study_without_its_kind_of_dataset_says_which_it_needs(
-    beliefrag: Command, home: Path, data: list[str]
-) -> None:
-    north = ["--data", "north", *data[5:], "--out", "o"]
-    for name, words in (("robustness", "a split 'noise'"), ("holobench", "sets of rows")):
-        ran = beliefrag("study", name, *north)
-        assert ran.code != 0
-        assert words in ran.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.setup import RunSpec
-from beliefrag.cli import bench_run
+from beliefrag.cli.bench import carry_out_run
+from beliefrag.record import Episode
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.cli.shell import Ran
@@ -43,12 +43,12 @@ def survey(home: Path, verdict: dict[str, Any] = WEAK, methods: tuple[str, ...] 
     model = script(home, verdict)
     settings = Settings(model=model, verifier="structured", borrow="published", cache=False)
     wanted = RunSpec((data,), methods, judge=False)
-    assert bench_run.run(settings, wanted, home / "run", dry_run=False, yes=True) == 0
+    assert carry_out_run(settings, wanted, home / "run", yes=True) == 0
     return model
 
 
-def mean(run: Path, name: str, of: Callable[[dict[str, Any]], float]) -> float:
-    held_out = [of(r) for r in records(run) if r["method"] == name and partition(r["question_id"]) is Partition.XHOLD]
+def mean(run: Path, name: str, of: Callable[[Episode], float | None]) -> float:
+    held_out = [of(r) or 0.0 for r in records(run) if r.method == name and partition(r.question.id) is Partition.XHOLD]
     assert held_out
     return sum(held_out) / len(held_out)
 
@@ -68,17 +68,8 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
     for out, expected, toml in (("before", before, ""), ("after", promised, settings)):
         (home / "beliefrag.toml").write_text(toml)
         assert beliefrag(*line, "--out", out).code == 0
-        assert mean(home / out, "beliefrag", lambda r: r["metrics"]["f1"]) == pytest.approx(float(expected["F1"]))
-        assert mean(home / out, "beliefrag", lambda r: r["usage"]["tokens"]) == pytest.approx(float(expected["tokens"]))
-
-
-def test_a_second_tuning_prints_and_writes_the_same(beliefrag: Command, home: Path) -> None:
-    survey(home)
-    line = ("tune", "run", "--set", "borrow=published", "--min-f1", "0.5")
-    first, second = beliefrag(*line), beliefrag(*line, "--out", "again/tune.csv")
-    assert (first.code, first.out) == (0, second.out)
-    assert (home / "run" / "tune.csv").read_bytes() == (home / "again" / "tune.csv").read_bytes()
-    assert "\tF1\ttokens\tanswered\terror\t" in first.out
+        assert mean(home / out, "beliefrag", lambda r: r.metrics["f1"]) == pytest.approx(float(expected["F1"]))
+        assert mean(home / out, "beliefrag", lambda r: r.usage.tokens) == pytest.approx(float(expected["tokens"]))
 
 
 def test_a_goal_out_of_reach_fails(beliefrag: Command, home: Path) -> None:
@@ -93,37 +84,3 @@ def test_a_run_that_cannot_be_tuned_says_what_to_run_instead(beliefrag: Command,
     ran = beliefrag("tune", "run", "--set", "borrow=published")
     assert (ran.code, ran.out) == (1, "")
     assert mentions(ran.err, "static", "'beliefrag calibrate collect'")
-
-
-def test_another_backbones_calibration_is_refused(beliefrag: Command, home: Path) -> None:
-    survey(home)
-    assert mentions(beliefrag("tune", "run").err, "calibration", "scripted:", "--borrow")
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--answer", "x"), "'--answer'"),
-        (("--answer", "nan"), "'--answer'"),
-        (("--max-tokens", "9", "--min-f1", "0.5"), "two goals"),
-        (("--max-tokens", "nan"), "Invalid value for '--max-tokens'"),
-        (("--measure", "f2"), "'f2'.* judge, f1"),
-    ],
-)
-def test_wrong_usage_is_one_line(beliefrag: Command, given: tuple[str, ...], words: str) -> None:
-    ran = beliefrag("tune", "run", *given)
-    assert ran.code == 2
-    assert re.search(words, ran.err)
-
-
-def test_the_commands_of_the_page_work(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    survey(home)
-    (home / "runs").mkdir()
-    (home / "run").rename(home / "runs" / "states")
-    monkeypatch.setenv("BELIEFRAG_BORROW", "published")
-    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^beliefrag (.*)$", page, re.MULTILINE)
-    assert len(commands) >= 4
-    for line in commands:
-        ran = beliefrag(*line.split())
-        assert ran.code == 0, f"{line}: {ran.out} {ran.err}"

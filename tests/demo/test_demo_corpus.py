@@ -1,12 +1,10 @@
 import dataclasses
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from beliefrag.demo import DemoQuestion, load_passages, load_questions
-from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index
 from beliefrag.types import Passage, Question
 
@@ -138,22 +136,3 @@ def test_one_search_is_not_enough_for_most_bridges(index: Bm25Index) -> None:
 @pytest.mark.parametrize("question", [q for q in QUESTIONS if q not in BRIDGES and q.supporting], ids=lambda q: q.id)
 def test_one_search_is_enough_where_no_bridge_is_crossed(question: DemoQuestion, index: Bm25Index) -> None:
     assert set(question.supporting) <= set(top_5(index, question.question))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"id": "a", "title": "A"}\n', "Line 1 .*corpus.jsonl"),
-        ("", "corpus.jsonl is empty"),
-        (None, "corpus.jsonl"),
-    ],
-)
-def test_a_damaged_file_is_an_error_and_not_a_smaller_corpus(
-    content: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if content is not None:
-        (tmp_path / "corpus.jsonl").write_text(content, encoding="utf-8")
-    monkeypatch.setattr("beliefrag.demo.resources.files", lambda package: tmp_path)
-    with pytest.raises(CorpusError, match=message) as caught:
-        load_passages()
-    assert caught.value.remedy

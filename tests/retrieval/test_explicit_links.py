@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import Document, ReadPassage, cut_document
 from beliefrag.retrieval.linked import LinkedRetriever
-from beliefrag.retrieval.linked.explicit import BlockLinks, FoundLinks
+from beliefrag.retrieval.linked.build import ReadBlock, build_graph
+from beliefrag.retrieval.linked.graph import Arrays
 from beliefrag.retrieval.linked.names import NameKind
-from beliefrag.retrieval.linked.tokens import split_text
+from beliefrag.retrieval.linked.words import split_text
 from beliefrag.retrieval.readers.text_files import find_markdown_links, slug
 from beliefrag.types import Passage
 
@@ -206,13 +207,16 @@ def test_passages_without_headings_and_links_are_ranked_by_the_ranker_alone(shel
     assert ranking.probabilities == probabilities.tolist()
 
 
-def test_blocks_that_cannot_be_written_to_are_added_and_stay_as_they_are() -> None:
+def test_blocks_that_cannot_be_written_to_are_read(tmp_path: Path) -> None:
     # So they come from a worker of Ray.
-    blocks = [np.array(rows, np.uint64) for rows in ([[7, 0, 9]], [[9, 0]], np.zeros((0, 6)))]
-    for rows in blocks:
-        rows.flags.writeable = False
-    places, sections, links = blocks
-    found = FoundLinks()
-    found.add(BlockLinks(places, sections, links, np.zeros(0, np.uint32)), 5)
-    assert [rows.tolist() for rows in blocks] == [[[7, 0, 9]], [[9, 0]], []]
-    assert found._places[-1].tolist() == [[7, 5, 9]]
+    def read(function: Callable[[Any], ReadBlock], blocks: Iterable[Any]) -> Iterator[ReadBlock]:
+        for block in map(function, blocks):
+            for rows in block.rows.values():
+                rows.flags.writeable = False
+            yield block
+
+    index_paths([write_manual(tmp_path / "manual")], tmp_path / "index")
+    rows = [row for block in Bm25Index.open(tmp_path / "index").read_rows() for row in block]
+    about = build_graph([rows[:2], rows[2:]], Arrays(), read)
+    assert about["links"] > 0
+    assert about == build_graph([rows], Arrays())

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from beliefrag.errors import CorpusError, SettingsError
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever, upgrade_index
+from beliefrag.retrieval import (
+    RETRIEVERS,
+    IndexWriter,
+    PassageSource,
+    index_paths,
+    open_retriever,
+    upgrade_index,
+)
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.linked import LinkedRetriever, NameGraph, graph_in_memory
-from beliefrag.retrieval.linked.build import FORMAT
-from beliefrag.retrieval.linked.candidates import links_among, names_in_question
-from beliefrag.retrieval.linked.features import FEATURES, candidate_features, read_question
-from beliefrag.retrieval.linked.names import NameKind, keep_longest, names_of
-from beliefrag.retrieval.linked.tokens import hash_text, split_passages, split_text
+from beliefrag.retrieval.linked.candidates import Links, links_among, names_in_question
+from beliefrag.retrieval.linked.graph import keep_longest
+from beliefrag.retrieval.linked.linked_retriever import FORMAT
+from beliefrag.retrieval.linked.names import NameKind, names_of
+from beliefrag.retrieval.linked.ranking import FEATURES, RERANK_FEATURES, Rerank, read_question
+from beliefrag.retrieval.linked.words import hash_text, rarity_needed, split_passages, split_text
 from beliefrag.types import Passage, Provenance
 
 QUESTION = "Where did the engineer who built the lighthouse at Cape Bruna study?"
@@ -65,34 +75,52 @@ def test_the_hash_of_a_word_depends_on_its_letters_alone() -> None:
 
 
 def test_words_do_not_depend_on_how_passages_are_grouped(shelf: list[Passage]) -> None:
-    rows = [(passage.title, passage.text) for passage in shelf]
+    rows = [(passage.title, passage.text) for passage in shelf] + [("A\x1d", "\x1eStray marks\x1d are no marks.")]
     together = split_passages(rows)
     alone = np.concatenate([split_passages([row]).hashes for row in rows])
     assert (together.hashes == alone).all()
 
 
-def test_a_passage_is_named_by_title_subject_acronym_path_and_terms() -> None:
-    def named(title: str, text: str) -> set[tuple[str, NameKind]]:
-        return set(names_of(title, text))
-
-    assert named("Mercury (planet)", "Mercury is a planet.") == {
-        ("Mercury (planet)", NameKind.TITLE),
-        ("Mercury", NameKind.PLAIN_TITLE),
-    }
-    assert ("Springfield", NameKind.SHORT_TITLE) in named("Springfield, Ohio", "A city.")
-    assert ("Robert Allen Zimmerman", NameKind.SUBJECT) in named(
-        "Robert Zimmerman", "Robert Allen Zimmerman is a singer."
-    )
-    assert ("WHO", NameKind.ACRONYM) in named("World Health Organization", "The organization (WHO) has an office.")
-    assert {("handbook", NameKind.SHORT_TITLE), ("Leave", NameKind.HEADING)} <= named(
-        "handbook.md > 2.1 Leave", "Text."
-    )
-    assert ("--dry-run", NameKind.TERM) in named("tar", "--dry-run\n  Changes nothing.")
+@pytest.mark.parametrize(
+    ("title", "text", "names"),
+    [
+        ("Mercury (planet)", "Mercury is a planet.", {"Mercury (planet)": "TITLE", "Mercury": "PLAIN_TITLE"}),
+        ("Springfield, Ohio", "A city.", {"Springfield": "SHORT_TITLE"}),
+        ("Robert Zimmerman", "Robert Allen Zimmerman is a singer.", {"Robert Allen Zimmerman": "SUBJECT"}),
+        ("World Health Organization", "The organization (WHO) has an office.", {"WHO": "ACRONYM"}),
+        ("handbook.md > 2.1 Leave", "Text.", {"handbook": "SHORT_TITLE", "Leave": "HEADING"}),
+        ("tar", "--dry-run\n  Changes nothing.", {"--dry-run": "TERM"}),
+        (
+            "git-rebase(1) > OPTIONS > -i, --interactive",
+            "Makes a list.",
+            {"git-rebase": "SHORT_TITLE", "-i": "ENTRY", "--interactive": "ENTRY"},
+        ),
+        ("Memory > 20.4 work_mem (integer)", "Sets it.", {"work_mem": "HEADING"}),
+        ("ssh_config.5", "A file.", {"ssh_config": "PLAIN_TITLE"}),
+        *(
+            ("Page", f"Some words.\n{line} is explained here.", {line.rstrip("="): "TERM"})
+            for line in ("RestartSec=", "/etc/ssh/sshd_config", "AB-4411", "max_wal_size", "core.editor")
+        ),
+    ],
+)
+def test_names_of_a_passage(title: str, text: str, names: dict[str, str]) -> None:
+    assert {(name, NameKind[kind]) for name, kind in names.items()} <= set(names_of(title, text))
 
 
 def test_of_overlapping_names_the_longest_counts_then_the_first() -> None:
     starts, lengths = np.array([0, 1, 2, 4, 5]), np.array([2, 3, 1, 2, 2])
     assert keep_longest(starts, lengths, 8).tolist() == [1, 3]
+
+
+def make_graph(*passages: Passage) -> NameGraph:
+    plain = [Passage(f"f{n}", f"Entry {n}", f"Plain text number {n} about item{n}.") for n in range(600)]
+    return graph_in_memory(Bm25Index.in_memory([*passages, *plain]))
+
+
+def targets(graph: NameGraph, passage: str) -> set[str]:
+    """The passages whose names a passage mentions."""
+    names = graph.named.name[graph.named.of_passage(number(graph, passage))].tolist()
+    return {graph.passage_id(home) for name in names for home in graph.home_passage[graph.homes(name)].tolist()}
 
 
 @pytest.fixture
@@ -221,40 +249,37 @@ def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf:
     assert results(grown) == results(fresh) == results(open_linked([*shelf, *filler()]))
 
 
-def test_an_index_without_a_graph_says_what_to_do_and_upgrades(tmp_path: Path, shelf: list[Passage]) -> None:
+def remove_graph(graph: Path) -> None:
+    shutil.rmtree(graph)
+
+
+def cut_words(graph: Path) -> None:
+    (graph / "words").write_bytes((graph / "words").read_bytes()[:-4])
+
+
+def make_older(graph: Path) -> None:
+    header = (graph / "arrays.json").read_text()
+    assert f'"format": {FORMAT}' in header
+    (graph / "arrays.json").write_text(header.replace(f'"format": {FORMAT}', '"format": 1'))
+
+
+def damage_header(graph: Path) -> None:
+    (graph / "arrays.json").write_text("[]")
+
+
+@pytest.mark.parametrize("harm", [remove_graph, cut_words, make_older, damage_header])
+def test_a_graph_that_cannot_be_used_says_what_to_do_and_is_made_again(
+    tmp_path: Path, shelf: list[Passage], harm: Callable[[Path], None]
+) -> None:
     place = tmp_path / "index"
     with IndexWriter(place) as writer:
         writer.add(shelf)
+        writer.write_graph()
+    harm(next(place.glob("names-*")))
     with pytest.raises(CorpusError, match="--upgrade"):
         open_linked(index=place)
     assert upgrade_index(place)
     assert not upgrade_index(place)
-    assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
-def test_a_damaged_graph_is_made_again(tmp_path: Path, shelf: list[Passage]) -> None:
-    place = tmp_path / "index"
-    with IndexWriter(place) as writer:
-        writer.add(shelf)
-        writer.write_graph()
-    words = next(place.glob("names-*")) / "words"
-    words.write_bytes(words.read_bytes()[:-4])
-    with pytest.raises(CorpusError, match="--upgrade"):
-        open_linked(index=place)
-    assert upgrade_index(place)
-    assert results(open_linked(index=place)) == results(open_linked(shelf))
-
-
-def test_a_graph_of_an_older_format_is_made_again(tmp_path: Path, shelf: list[Passage]) -> None:
-    place = tmp_path / "index"
-    with IndexWriter(place) as writer:
-        writer.add(shelf)
-        writer.write_graph()
-    header = next(place.glob("names-*")) / "arrays.json"
-    header.write_text(header.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
-    with pytest.raises(CorpusError, match="--upgrade"):
-        open_linked(index=place)
-    assert upgrade_index(place)
     assert results(open_linked(index=place)) == results(open_linked(shelf))
 
 
@@ -265,8 +290,75 @@ def test_steps_are_checked() -> None:
 
 def test_questions_without_capitals_find_names_too(graph: NameGraph) -> None:
     text = "where was ada quill"
-    question = read_question(text, split_text(text), graph)
+    question = read_question(text, graph)
     names = names_in_question(question.tokens, question.token_rarity, graph)
     assert [(each.start, each.end) for each in names] == [(2, 4)]
-    assert len(links_among([], names, graph, open_linked([]).limits).source) == 0
-    assert callable(candidate_features)
+    assert len(links_among([], names, graph).source) == 0
+
+
+@pytest.mark.parametrize(("about", "home"), [("Write-Ahead Logging", "about"), ("Checkpoints", "explains")])
+def test_an_acronym_leads_to_the_passage_about_its_long_form_or_else_to_the_one_that_explains_it(
+    about: str, home: str
+) -> None:
+    graph = make_graph(
+        Passage("about", about, "It keeps changes."),
+        Passage("explains", "Backups", "Backups rest on Write-Ahead Logging (WAL) of the server."),
+        Passage("uses", "Replication", "A standby reads WAL from the primary server."),
+    )
+    assert targets(graph, "uses") == {home}
+
+
+def test_what_a_passage_says_of_itself_does_not_hide_a_name_within() -> None:
+    graph = make_graph(
+        Passage("season", "1998 Brakkton Rovers season", "The 1998 Brakkton Rovers season was their worst."),
+        Passage("club", "Brakkton Rovers", "A club of a small town."),
+    )
+    assert targets(graph, "season") == {"club"}
+
+
+def test_the_second_look_sees_how_likely_the_other_end_of_a_link_is() -> None:
+    def column(*values: float) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return np.array(values, np.int32)
+
+    # Passage 0 links to 1 and to 2 by one name; 1 links to 3. Two words of the question weigh alike.
+    links = Links(
+        source=column(0, 0, 1),
+        target=column(1, 2, 3),
+        start=column(0, 0, 0),
+        end=column(1, 1, 1),
+        homes=column(2, 2, 1),
+        kind=column(0, 0, 0),
+        rarity=np.array([6, 6, 8], np.float32),
+        in_question=np.zeros(3, bool),
+        name=column(7, 7, 9),
+    )
+    covered = np.array([[1, 0], [0, 1], [0, 1], [0, 0]], np.float32)
+    look = Rerank(np.array([0.5, 0.5], np.float32), covered, np.array([0, 1, 1, 3]), links)
+    logits = np.array([2.0, 1.0, 0.0, -1.0])
+    likely = 1 / (1 + np.exp(-logits))
+    rows = look.features(np.arange(4), logits)
+    at = {name: place for place, name in enumerate(RERANK_FEATURES)}
+    assert rows[:, at["in_likely"]] == pytest.approx([0, likely[0], likely[0], likely[1]])
+    assert rows[:, at["out_likely"]] == pytest.approx([likely[1], likely[3], 0, 0])
+    assert rows[:, at["in_chain"]] == pytest.approx([0, 0, 0, likely[1] * likely[0]])
+    # The other passage of the name that leads to a candidate.
+    assert rows[:, at["in_rivals"]] == pytest.approx([0, 0, likely[1], 0])
+    assert rows[:, at["same_title_better"]].tolist() == [0, 0, 1, 0]
+    assert rows[:, at["beyond_1"]] == pytest.approx([0.5, 0.5, 0.5, 0])
+    assert rows[:, at["beyond_2"]] == pytest.approx([0.5, 0, 0, 0])
+    assert rows[:, at["place"]] == pytest.approx(np.log1p(np.arange(4)))
+
+
+def test_names_link_the_passages_of_a_handful_of_documents() -> None:
+    film = Passage("film", "Dusk", "Dusk is a film directed by Ada Holm.")
+    person = Passage("person", "Ada Holm", "Ada Holm was a designer of bridges.")
+    others = (Passage("hill", "Torsby", "Torsby is a town."), Passage("rain", "Rain", "It rains in the town."))
+    graph = graph_in_memory(Bm25Index.in_memory([film, person, *others]))
+    assert targets(graph, "film") == {"person"}
+    assert targets(graph, "hill") == set()
+
+
+def test_a_word_of_three_passages_is_rare_enough_in_a_small_corpus_and_none_below_five_in_a_large_one() -> None:
+    assert (
+        rarity_needed(4) < rarity_needed(40) < rarity_needed(400) < rarity_needed(1_000) == rarity_needed(10**6) == 5.0
+    )

@@ -1,23 +1,28 @@
-"""Kills processes that make the graph of names, and lets readers open an index while another process changes it."""
+"""Kill processes that make the graph of names, fill the disk, and read an index that another process changes."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, IndexWriter, PassageSource, open_retriever, upgrade_index
+from beliefrag.retrieval.linked import build, graph
+from beliefrag.retrieval.linked.graph import Arrays, write_arrays
+from beliefrag.retrieval.store import PassageRow
 from beliefrag.types import Passage
 
 # One process forks a child for each moment: starting twenty interpreters would take most of the time.
 CHILDREN = """
 import os, random, signal, sys
 from beliefrag.retrieval import upgrade_index
-from beliefrag.retrieval.linked import arrays
+from beliefrag.retrieval.linked import graph
 
 chance = random.Random(11)
 for place in sys.argv[1:]:
@@ -35,9 +40,9 @@ for place in sys.argv[1:]:
                 os.kill(os.getpid(), signal.SIGKILL)
             return function(*given)
         return counted
-    for name in ("append", "remove", "finish"):
-        setattr(arrays._FolderWriter, name, count(getattr(arrays._FolderWriter, name)))
-    arrays.sync_folder = count(arrays.sync_folder)
+    for name in ("append", "remove", "_finish"):
+        setattr(graph.Arrays, name, count(getattr(graph.Arrays, name)))
+    graph.sync_folder = count(graph.sync_folder)
     upgrade_index(place)
     os._exit(0)
 """
@@ -99,3 +104,44 @@ def test_a_writer_that_changed_passages_without_the_graph_is_noticed(tmp_path: P
         writer.add(shelf)
     with pytest.raises(CorpusError, match="graph of names"):
         find(place)
+
+
+def test_a_full_disk_is_reported_and_leaves_the_passages(
+    tmp_path: Path, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with IndexWriter(tmp_path / "index") as writer:
+        writer.add(shelf)
+        monkeypatch.setattr(Arrays, "append", refuse)
+        with pytest.raises(CorpusError, match="No space left on device"):
+            writer.write_graph()
+    assert len(Bm25Index.open(tmp_path / "index")) == len(shelf)
+    assert not list((tmp_path / "index").glob("n*-*"))
+
+
+def make_rows() -> Iterator[PassageRow]:
+    for number in range(400):
+        other, person = (number * 7 + 3) % 400, number % 150
+        text = (
+            f"Town{number} lies near Town{other} (TN). Zora{person} Quill{person} met Otto{person} Bann{person} there."
+        )
+        yield PassageRow(7919 * number % 100_003, f"p{number}", f"Town{number}", text)
+
+
+def test_the_graph_is_the_same_when_few_rows_are_sorted_at_once_and_tables_lie_in_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = list(make_rows())
+    monkeypatch.setattr(graph, "_LARGEST_IN_MEMORY", 0)
+    write_arrays(tmp_path / "roomy", 1, lambda arrays: build.build_graph([rows], arrays))
+    roomy, narrow = Arrays.open(tmp_path / "roomy", 1), Arrays()
+    monkeypatch.setattr(build, "_ROWS", 10)
+    monkeypatch.setattr(build, "_BLOCK", 7)
+    build.build_graph([rows], narrow)
+    names = {each.name for each in (tmp_path / "roomy").iterdir()} - {"arrays.json"}
+    assert {"shared_by_name", "named_by_name", "own_name"} <= names
+    for name in names:
+        assert narrow.read(name, np.uint8).tobytes() == roomy.read(name, np.uint8).tobytes(), name
+    assert [each.name for each in tmp_path.iterdir()] == ["roomy"]

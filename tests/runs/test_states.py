@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from beliefrag.bench.setup import RunSpec
-from beliefrag.cli import bench_run
+from beliefrag.cli.bench import carry_out_run
 from beliefrag.report.calibration_tables import state_counts_table
 from beliefrag.runs.partitions import partition
 from beliefrag.runs.states import read_trajectories
@@ -14,7 +14,7 @@ def survey(tmp_path: Path) -> Path:
     data = write_dataset(tmp_path, "north", questions=3)
     settings = Settings(model=write_script(tmp_path), verifier="structured", cache=False)
     wanted = RunSpec((data,), ("survey",), judge=False)
-    assert bench_run.run(settings, wanted, tmp_path / "run", dry_run=False, yes=True) == 0
+    assert carry_out_run(settings, wanted, tmp_path / "run", yes=True) == 0
     return tmp_path / "run"
 
 
@@ -46,7 +46,7 @@ def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path
     data = write_dataset(tmp_path, "north", questions=2)
     settings = Settings(model=write_script(tmp_path), verifier="structured", cache=False)
     wanted = RunSpec((data,), ("survey",))
-    assert bench_run.run(settings, wanted, tmp_path / "run", dry_run=False, yes=True) == 0
+    assert carry_out_run(settings, wanted, tmp_path / "run", yes=True) == 0
     _, trajectories = read_trajectories(tmp_path / "run")
     verdicts = {t.question_id: {state.correct("judge") for state in t.states} for t in trajectories}
     assert verdicts == {"north-q0": {True}, "north-q1": {False}}

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.cli.browser_page import PageAccess, make_page
+from beliefrag.cli.serve import PageAccess, make_page
 from beliefrag.engine.assembly import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
@@ -109,7 +109,7 @@ def asking(
     def page(service: AnswerService, bound: socket.socket) -> tuple[AskPage, dict[str, Any]]:
         access = PageAccess.for_server(bound, token, command="beliefrag app")
         addresses.append(access.address.replace("=TOKEN", f"={token}"))
-        made = make_page(service, feedback, [Path("handbook")], None, show_prompts=own_machine)
+        made = make_page(feedback, [Path("handbook")], None, show_prompts=own_machine)
         return made, {"browser": access.key, "programs": not own_machine}
 
     with served(assembly, chosen, make_page=page, token=token, **how) as running:

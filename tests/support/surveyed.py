@@ -8,7 +8,7 @@ from typing import Any
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.artifact import write_artifact
-from beliefrag.cli import bench_run
+from beliefrag.cli.bench import carry_out_run
 from beliefrag.models.scripted import Scripted
 from beliefrag.retrieval import Bm25Index
 from beliefrag.runs.partitions import Partition, partition
@@ -41,7 +41,7 @@ def survey(folder: Path, *methods: str, settings: Settings | None = None) -> Pat
     settings = settings or Settings(model=write_model(folder), verifier="structured", cache=False)
     wanted = RunSpec((data,), methods or ("survey",), judge=False)
     out = folder / "-".join(("run", *methods))
-    assert bench_run.run(settings, wanted, out, dry_run=False, yes=True) == 0
+    assert carry_out_run(settings, wanted, out, yes=True) == 0
     return out
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import httpx2
 import pytest
 
-from beliefrag.cli.serve import LimitOptions, McpLimitOptions
+from beliefrag.cli.serve import LimitOptions
 from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings
 from beliefrag.web.limits import ServerLimits
@@ -245,8 +245,6 @@ def test_clients_of_the_other_api_get_the_place_as_a_comment(
     [
         (LimitOptions(), "local:qwen2.5-coder-1.5b", (1, 900.0)),
         (LimitOptions(), "gpt-5", (4, 120.0)),
-        (McpLimitOptions(), "local:some.gguf", (1, 900.0)),
-        (McpLimitOptions(), "gpt-5", (4, 300.0)),
         (LimitOptions(concurrency=3, timeout=5.0), "local:qwen2.5-coder-1.5b", (3, 5.0)),
     ],
 )

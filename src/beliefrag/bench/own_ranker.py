@@ -15,7 +15,7 @@ from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.calibration.ranker_fit import collect_example, fit_ranker, unfitted_ranker
 from beliefrag.retrieval import Bm25Index, Retriever
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
-from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.ranking import Ranker, load_ranker
 from beliefrag.runs.partitions import select_held_out
 from beliefrag.runs.statistics import Estimate, mean_estimate
 from beliefrag.types import Passage

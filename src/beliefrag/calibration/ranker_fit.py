@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.errors import CalibrationError, explain_missing_extra
-from beliefrag.retrieval.linked.features import FEATURES
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
-from beliefrag.retrieval.linked.ranker import BoostedTrees, Ranker
-from beliefrag.retrieval.linked.rerank import Rerank
+from beliefrag.retrieval.linked.ranking import FEATURES, BoostedTrees, Ranker, Rerank
 
 LEAST_QUESTIONS = 30
 """With fewer questions the shipped ranker is better than one that is fitted on them."""
@@ -134,7 +132,30 @@ def _fit_trees(examples: Sequence[_Rows], trees: int) -> BoostedTrees:
         early_stopping=False,
     )
     boosted.fit(rows, needed, sample_weight=weights)
-    return BoostedTrees.from_fitted(boosted)
+    return _take_trees(boosted)
+
+
+def _take_trees(model: Any) -> BoostedTrees:
+    """Take the trees out of a fitted `HistGradientBoostingClassifier` of two classes without missing values."""
+    held = [each[0].nodes for each in model._predictors]
+    shape = (len(held), max(map(len, held)))
+    feature, left, right = (np.zeros(shape, np.int16) for _ in range(3))
+    threshold, value = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
+    own = np.arange(shape[1], dtype=np.int16)
+    for row, nodes in enumerate(held):
+        count, leaf = len(nodes), nodes["is_leaf"].astype(bool)
+        feature[row, :count] = np.where(leaf, 0, nodes["feature_idx"])
+        # Thresholds become 32-bit numbers that are not above the 64-bit ones, as the features are.
+        exact = np.where(leaf, np.inf, nodes["num_threshold"])
+        rounded = exact.astype(np.float32)
+        below = np.nextafter(rounded, np.float32(-np.inf))
+        threshold[row, :count] = np.where(rounded > exact, below, rounded)
+        left[row] = right[row] = own
+        left[row, :count] = np.where(leaf, own[:count], nodes["left"])
+        right[row, :count] = np.where(leaf, own[:count], nodes["right"])
+        value[row, :count] = np.where(leaf, nodes["value"], 0)
+    depth = max(int(nodes["depth"].max()) for nodes in held)
+    return BoostedTrees(feature, threshold, left, right, value, float(np.ravel(model._baseline_prediction)[0]), depth)
 
 
 def _stack(examples: Sequence[_Rows]) -> _Rows:

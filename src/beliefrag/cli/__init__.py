@@ -1,4 +1,4 @@
-"""The command line. A command imports what it needs when it runs, so that the help is quick."""
+"""The command line. A command imports what it needs when it runs so that the help is quick."""
 
 from beliefrag.cli.app import main
 

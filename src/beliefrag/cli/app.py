@@ -17,15 +17,11 @@ import typer
 from beliefrag._version import __version__
 from beliefrag.cli import bench, cache, calibrate, config, data, model, serve
 from beliefrag.cli.ask import ask
-from beliefrag.cli.ask_page import ask_page
 from beliefrag.cli.demo import demo
-from beliefrag.cli.doctor import doctor
 from beliefrag.cli.index import index
 from beliefrag.cli.options import flag
-from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, enable_debug, print_notice, show_warnings
-from beliefrag.cli.prompt import prompt
+from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, print_notice, show_warnings
 from beliefrag.cli.study import study
-from beliefrag.cli.tune import tune
 from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
@@ -41,21 +37,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
 app.command()(ask)
-app.command("app")(ask_page)
+app.command("app")(serve.ask_page)
 app.command()(demo)
 app.command()(index)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.add_typer(calibrate.app, name="calibrate")
-app.command()(tune)
+app.command()(calibrate.tune)
 app.command()(study)
 app.add_typer(serve.app, name="serve")
 app.command()(view)
 app.add_typer(cache.app, name="cache")
 app.add_typer(model.app, name="model")
-app.command()(doctor)
+app.command()(config.doctor)
 app.add_typer(config.app, name="config")
-app.command()(prompt)
+app.command()(config.prompt)
 
 
 def _print_version(wanted: bool) -> None:
@@ -91,15 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a character shows a question mark instead of losing the answer.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    show_warnings()
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    show_warnings(debug="--debug" in typed)
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    typed = list(sys.argv[1:] if arguments is None else arguments)
-    if "--debug" in typed:
-        typed.remove("--debug")
-        enable_debug()
     try:
-        code = _run_command(typed)
+        code = _run_command([word for word in typed if word != "--debug"])
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:
@@ -142,13 +135,13 @@ def _explain_error(error: Exception) -> tuple[str, int]:
             place = f"{error.filename}: " if error.filename else ""
             return f"{place}{error.strerror or error}.", FAILED
         case _:
-            from beliefrag.registry import explain_mistake  # noqa: PLC0415 - only an internal error needs it
+            from beliefrag.registry import explain_mistake
 
             return " ".join(explain_mistake(error)), FAILED
 
 
 def _flush_output(code: int) -> int:
-    """Flush the output, so that a full disk is an error and a closed pipe is silent."""
+    """Flush the output so that a full disk is an error and a closed pipe is silent."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -168,5 +161,5 @@ def _discard_output() -> None:
 
 
 def _exit_on_sigterm(number: int, frame: FrameType | None) -> None:
-    # Unwinds like an interrupt, so that the terminal is restored and model calls are cancelled.
+    # Unwinds like an interrupt so that the terminal is restored and model calls are cancelled.
     raise SystemExit(TERMINATED)

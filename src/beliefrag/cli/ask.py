@@ -1,39 +1,59 @@
-"""`beliefrag ask`: answer a question from documents."""
+"""`beliefrag ask`: answer a question from documents, and print its steps and its answer."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from beliefrag.cli.options import Documents, FurtherPaths, GivenSettings, flag, join_paths, with_settings
+from beliefrag.cli import options, output
+from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
+from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
+from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
+from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
-__all__ = ["NOT_UTF8", "ask", "is_text"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+if TYPE_CHECKING:
+    from beliefrag.cli.live import LiveDisplay
+    from beliefrag.engine.assembly import Assembly
+    from beliefrag.settings import Settings
 
 NOT_UTF8 = "it is not valid in this terminal's encoding; use UTF-8"
+Rows = list[tuple[str, tuple[str, ...]]]
+"""Headings, each with one or more values."""
+
+_WAITING = {
+    "verifier": "asking the model what the evidence is worth",
+    "query_writer": "asking the model for the next query",
+    "rewriter": "asking the model for another query",
+    "answer": "asking the model for the answer",
+}
+_OUTCOMES = {
+    Outcome.ANSWERED: "answered",
+    Outcome.STOPPED: "stopped: the best answer from what there is, not one that is trusted",
+    Outcome.ABSTAINED: "abstained: no answer is better than a bad one",
+    Outcome.FAILED: "failed",
+}
 
 
 @with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error")
 def ask(
-    question: Annotated[
-        str | None,
-        typer.Argument(metavar="QUESTION", help="The question; without one, a prompt opens.", show_default=False),
-    ] = None,
-    further: FurtherPaths = None,
+    question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
+    further: options.FurtherPaths = None,
     *,
-    documents: Documents,
+    documents: options.Documents,
     given: GivenSettings,
     best_guess: Annotated[bool, flag("--best-guess", "Never decline: always give the best guess.")] = False,
     as_json: Annotated[bool, flag("--json", "Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, flag("--quiet", "Print only the answer.", "-q")] = False,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every event to this new file, as JSON Lines.")
-    ] = None,
+    trace: Annotated[Path | None, option("FILE", "Write every step to this new file, as JSON Lines.")] = None,
     view: Annotated[bool, flag("--view", "Show the steps in a browser too, until Ctrl-C.")] = False,
 ) -> None:
     """Answer a question from documents, searching only as much as needed.
@@ -46,13 +66,6 @@ def ask(
     Exit code: 0 answered, 3 declined, 1 failed, 2 wrong usage.
     """
     import asyncio
-    import contextlib
-
-    from beliefrag.cli.episode_display import choose_display, print_answer, print_failure, print_json
-    from beliefrag.cli.episode_run import open_assembly, run_episode
-    from beliefrag.cli.output import exit_code
-    from beliefrag.cli.trace_file import Trace
-    from beliefrag.types import Question
 
     if question is not None and documents.docs and os.path.exists(question):  # noqa: PTH110 - Path fails on long texts
         # A shell expands `--docs notes/*.md` to one option and arguments, of which the first is not a question.
@@ -77,26 +90,22 @@ def ask(
         return
     with contextlib.ExitStack() as stack:
         # The trace comes first: if it cannot be written, nothing has been paid for yet.
-        written = stack.enter_context(Trace(trace)) if trace else None
+        observers: list[Callable[[Progress], object]] = [stack.enter_context(open_trace(trace))] if trace else []
         assembly = open_assembly(settings, docs=paths, index=documents.index)
+        if view:
+            from beliefrag.cli.view import serve_live_page, wait_for_interrupt
+
+            observers.append(stack.enter_context(serve_live_page()))
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
-        if view:
-            from beliefrag.cli.browser_page import serve_live_page
-
-            display = stack.enter_context(serve_live_page(display, assembly))
-        result = asyncio.run(run_episode(Question(question), assembly, display=display, trace=written))
+        episode = asyncio.run(run_episode(Question(question), assembly, display=display, observers=observers))
         if as_json:
-            print_json(result)
+            sys.stdout.write(to_json_line(episode))
         elif quiet:
-            print_answer(result)
-        print_failure(result)
+            print_answer(episode)
+        print_failure(episode)
         if view:
-            from beliefrag.cli.browser_page import wait_for_interrupt
-
             wait_for_interrupt()
-    if written is not None:
-        written.check()
-    raise typer.Exit(exit_code(result.outcome))
+    raise typer.Exit(exit_code(episode))
 
 
 def is_text(typed: str) -> bool:
@@ -106,10 +115,322 @@ def is_text(typed: str) -> bool:
 
 def _check_prompt(**options: object) -> None:
     """Refuse to open a prompt without a terminal, or with an option that belongs to one question."""
-    from beliefrag.cli.ask_prompt import is_on_terminal
-
     for name, value in options.items():
         if value:
             raise typer.BadParameter(f"{name} needs a question", param_hint="QUESTION")
-    if not is_on_terminal():
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise typer.BadParameter("it is missing, and a prompt needs a terminal", param_hint="QUESTION")
+
+
+def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
+    """Open the model, the documents or the index, and warn about documents that could not be read."""
+    from beliefrag.engine.assembly import assemble
+
+    if docs is None or index is not None:
+        with output.show_status("opening index and model"):
+            return assemble(settings, docs=docs, index=index)
+    with output.show_index_progress() as progress:
+        assembly = assemble(settings, docs=docs, progress=progress)
+    if assembly.report is not None and (skipped := assembly.report.skipped):
+        number = f"{len(skipped):,} files were" if len(skipped) > 1 else "1 file was"
+        more = " 'beliefrag index' lists all of them." if len(skipped) > 1 else ""
+        output.print_notice(f"warning: {number} left out: {skipped[0].path} {skipped[0].reason}.{more}")
+    return assembly
+
+
+async def run_episode(
+    question: Question,
+    assembly: Assembly,
+    *,
+    display: LineDisplay | LiveDisplay | None,
+    observers: Sequence[Callable[[Progress], object]] = (),
+    keep_open: bool = False,
+) -> Episode:
+    """Answer a question. Cancelling it, or an error in the display, cancels the running model call.
+
+    Observers are called with everything that the loop yields. The model is closed at the end unless `keep_open`.
+    """
+    from beliefrag.engine import loop
+
+    stream = loop.run(question, assembly.method, assembly.harness)
+    progress: Progress | None = None
+    try:
+        # The display is left first: the terminal is usable again while the model still ends.
+        async with contextlib.aclosing(stream):
+            with display or contextlib.nullcontext():
+                async for progress in stream:
+                    for observe in observers:
+                        observe(progress)
+                    if display is not None:
+                        display.show(progress)
+    finally:
+        if not keep_open:
+            await assembly.aclose()
+    assert isinstance(progress, Episode)
+    return progress
+
+
+@contextlib.contextmanager
+def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
+    """Return what writes steps to a new file, a pipe or a device; each is on disk as soon as it ends.
+
+    Raises:
+        SettingsError: The file exists already, or cannot be written.
+        BeliefRAGError: At the end: some steps could not be written. The answer was given all the same.
+    """
+    is_new = not path.exists()
+    try:
+        file = path.open("xb" if is_new or path.is_file() else "wb")
+    except OSError as error:
+        problem = "exists already" if isinstance(error, FileExistsError) else f"cannot be written: {error.strerror}"
+        raise SettingsError(f"The trace {path} {problem}.", remedy="Name a file in another place.") from error
+    lines = 0
+    failure: OSError | None = None
+
+    def write(progress: Progress) -> None:
+        nonlocal lines, failure
+        if failure is None and not isinstance(progress, CallStarted):
+            try:
+                file.write(to_json_line(progress).encode("ascii"))
+                file.flush()
+                lines += 1
+            except OSError as error:
+                failure = error
+
+    try:
+        yield write
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+        if is_new and not lines:
+            path.unlink(missing_ok=True)
+    if failure is not None:
+        raise BeliefRAGError(
+            f"The trace {path} ends after {lines} lines: {failure.strerror}.",
+            remedy="The answer stands; free some space and ask again to get the whole trace.",
+        )
+
+
+def exit_code(episode: Episode) -> int:
+    """Return the exit code for how a question ended."""
+    if episode.outcome is Outcome.FAILED:
+        return output.USAGE if episode.cause == SettingsError.__name__ else output.FAILED
+    return output.ABSTAINED if episode.outcome is Outcome.ABSTAINED else output.OK
+
+
+def print_answer(episode: Episode) -> None:
+    """Print the answer alone; that it was declined, or is only the best there is, goes to standard error."""
+    if episode.answer is not None:
+        sys.stdout.write(output.safe_line(episode.answer) + "\n")
+    if episode.outcome in {Outcome.ABSTAINED, Outcome.STOPPED}:
+        output.print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
+    if episode.best_guess is not None:
+        output.print_notice(f"best guess: {episode.best_guess} (--best-guess makes it the answer)")
+
+
+def print_failure(episode: Episode) -> None:
+    """Print on standard error why an episode failed."""
+    if episode.error is not None:
+        output.print_notice(f"error: {episode.error.message} {episode.error.remedy}")
+
+
+def choose_display(
+    assembly: Assembly, settings: Settings, *, as_json: bool = False, quiet: bool = False
+) -> LineDisplay | LiveDisplay | None:
+    """Return a live display on a terminal, plain lines elsewhere, and nothing with --quiet.
+
+    With --json, standard output is left to the JSON; a person at a terminal still sees what is being waited for.
+    """
+    if quiet:
+        return None
+    stream = sys.stderr if as_json else sys.stdout
+    if output.is_screen(stream):
+        # Only a terminal needs rich.
+        from beliefrag.cli.live import LiveDisplay
+
+        thresholds = getattr(assembly.method, "thresholds", settings.thresholds)
+        threshold = max(thresholds.answer, thresholds.decline_below or 0.0)
+        calibration = describe_calibration(assembly)
+        return LiveDisplay(
+            output.open_console(stream), calibration=calibration, threshold=threshold, record=not as_json
+        )
+    return None if as_json else LineDisplay(stream, calibration=describe_calibration(assembly))
+
+
+def describe_calibration(assembly: Assembly) -> str:
+    """Return which calibration the percentages come from, why they may be off, and what the answers keep to."""
+    parts = assembly.parts
+    if parts.artifact is None:
+        return f"none: the method {assembly.method.name} does not say how likely its answer is right"
+    if parts.calibration_warnings:
+        return f"{parts.artifact.name}: {'; '.join(parts.calibration_warnings)}; so percentages may be off"
+    return f"{parts.artifact.name}, with {assembly.promise}" if assembly.promise else parts.artifact.name
+
+
+class LineDisplay:
+    """Write one or two plain lines for each step, without control codes: for pipes, files and logs."""
+
+    def __init__(self, stream: TextIO, *, calibration: str) -> None:
+        self._stream = stream
+        self._calibration = calibration
+        self._titles: dict[str, str] = {}
+        self._waiting_for = "working"
+        self._lock = threading.Lock()
+        self._heartbeat = output.Heartbeat(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
+
+    def __enter__(self) -> LineDisplay:
+        self._heartbeat.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._heartbeat.__exit__()
+
+    def show(self, progress: Progress) -> None:
+        """Write what matters to a reader."""
+        match progress:
+            case CallStarted():
+                self._waiting_for = describe_wait(progress.purpose)
+                self._heartbeat.note()
+            case Step():
+                self._waiting_for = "working"
+                self._titles |= {name: passage.title for name, passage in progress.passages.items()}
+                for line in describe_step(progress, self._titles):
+                    self._write_line(f"step {progress.number + 1}", line)
+            case Episode(outcome=None):
+                self._write_line("question", progress.question.text)
+                self._write_line("model", progress.model)
+                self._write_line("calibration", self._calibration)
+            case Episode():
+                for heading, values in summary_rows(progress):
+                    for value in values:
+                        self._write_line(heading, value)
+
+    def _write_line(self, heading: str, value: str) -> None:
+        self._heartbeat.reset()
+        self._write(f"{heading}: {output.safe_line(value)}")
+
+    def _write(self, line: str) -> None:
+        with self._lock:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+
+
+def describe_wait(purpose: str) -> str:
+    """Return what a model call is for."""
+    return _WAITING.get(purpose, f"asking the model ({purpose.replace('_', ' ')})")
+
+
+def describe_step(step: Step, titles: Mapping[str, str]) -> list[str]:
+    """Return a line with the action and its reason, and one with what it changed; `titles` is by id of the passage."""
+    reason = describe_reason(step.reason, step.comparisons)
+    believed = describe_belief(step.belief, step.answerability)
+    parts = [f"{ACTION_WORDS[step.action]}: {reason}", *([believed] if believed else [])]
+    changes = "; ".join(f"{heading} {value}" for heading, (value,) in step_rows(step, titles))
+    return ["; ".join((*parts, f"{step.tokens:,} tokens so far")), *([changes] if changes else [])]
+
+
+def step_rows(step: Step, titles: Mapping[str, str]) -> Rows:
+    """Return what a step changed: the query and what it found, the new query, or the passages dropped."""
+    from beliefrag.engine.model_calls import SUFFICIENT
+
+    if (search := step.search) is not None:
+        if search.query is None:
+            return [("query", ("none: nothing is missing or left to search for, or the tokens are spent",))]
+        parts = [f"{len(search.added)} new{_list_titles(search.added, titles)}"] if search.hits else ["nothing"]
+        parts += [f"{len(search.known)} known"] if search.known else []
+        parts += [f"{len(search.refused)} dropped earlier"] if search.refused else []
+        return [("query", (search.query,)), ("found", (", ".join(parts),))]
+    if (query := step.rewritten) is not None:
+        return [("query", ("none: nothing is missing, or left to search for" if query == SUFFICIENT else query,))]
+    if (dropped := step.dropped) is not None:
+        named = f"{len(dropped)}{_list_titles(dropped, titles)}" if dropped else "none"
+        return [("dropped", (f"{named}, {len(step.evidence)} kept",))]
+    return []
+
+
+def _list_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
+    named = "; ".join(dict.fromkeys(titles.get(each) or each for each in ids))
+    return f" ({named})" if named else ""
+
+
+def summary_rows(episode: Episode) -> Rows:
+    """Return how it ended: answer, outcome, confidence, quotes, what else was read, why, and what it cost."""
+    assert episode.outcome is not None
+    cost = ("cost", (_describe_cost(episode.usage, episode.seconds),))
+    outcome = ("outcome", (_OUTCOMES[episode.outcome],))
+    if episode.outcome is Outcome.FAILED:
+        # The error with its remedy follows on standard error, and there is nothing else to say.
+        return [outcome, cost]
+    likely = "unknown" if episode.answerability is None else f"{episode.answerability:.0%}"
+    explained = explain_end(episode)
+    rows: Rows = [("answer", (episode.answer or "none",))]
+    if episode.best_guess:
+        rows.append(("best guess", (f"{episode.best_guess} ({likely} likely right)",)))
+    rows += [outcome, ("confidence", (likely,)), *evidence_rows(episode)]
+    rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
+    return [*rows, ("changes it", (explained.would_change,)), cost, *_repair_rows(episode)]
+
+
+def explain_end(episode: Episode) -> Explanation:
+    """Explain an episode to a person who can ask again with other options."""
+    from beliefrag.answering.citing import find_uncovered
+
+    uncovered = find_uncovered(episode.question.text, episode.read_passages)
+    return explain_episode(episode, uncovered, name_options=True)
+
+
+def evidence_rows(episode: Episode) -> Rows:
+    """Return the sentences that the answer rests on, or the nearest ones, and what else was read."""
+    cited = {citation.passage_id for citation in episode.citations}
+    rows: Rows = []
+    if episode.citations:
+        nearest = episode.outcome is Outcome.ABSTAINED or episode.citations[-1].role is CitationRole.RELATED
+        rows.append(("nearest" if nearest else "because", tuple(map(_describe_citation, episode.citations))))
+    if read := tuple(_describe_sources(each for each in episode.read_passages if each.id not in cited)):
+        rows.append(("also read" if cited else "read", read))
+    return rows or [("read", ("nothing",))]
+
+
+def _describe_citation(citation: Citation) -> str:
+    where = _relative_path(citation.source)
+    named = [citation.title] if citation.title and citation.title not in where else []
+    parts = [part for part in (where, *named, citation.place) if part]
+    return f"\u201c{' '.join(citation.quote.split())}\u201d ({', '.join(parts) or citation.passage_id})"
+
+
+def _describe_sources(passages: Iterable[Passage]) -> Iterator[str]:
+    counted = Counter((passage.title or passage.id, passage.source) for passage in passages)
+    for (title, source), count in counted.items():
+        where = f" ({_relative_path(source)})" if source and source != title else ""
+        yield f"{title}{where}" + (f", {count} passages" if count > 1 else "")
+
+
+def _relative_path(source: str) -> str:
+    try:
+        return source.removeprefix(f"{Path.cwd()}/")
+    except FileNotFoundError:  # the current folder is gone
+        return source
+
+
+def _describe_cost(usage: Usage, seconds: float) -> str:
+    cached = f", {usage.cached_calls} of them recorded earlier" if usage.cached_calls else ""
+    retried = f", {_count(usage.retries, 'retry', 'retries')}" if usage.retries else ""
+    return (
+        f"{usage.tokens:,} tokens ({usage.tokens_in:,} in, {usage.tokens_out:,} out), "
+        f"{_count(usage.calls, 'call', 'calls')}{cached}{retried}, {_count(usage.searches, 'search', 'searches')}, "
+        f"{seconds:.1f} s"
+    )
+
+
+def _repair_rows(episode: Episode) -> Rows:
+    from beliefrag.engine.replies import REPAIRS
+
+    total: Counter[str] = Counter()
+    for call in episode.calls:
+        total.update(call.repairs)
+    repairs = [f"{count} {REPAIRS.get(kind, kind)}" for kind, count in total.items() if count]
+    return [("repaired", ("; ".join(repairs),))] if repairs else []
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

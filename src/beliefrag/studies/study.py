@@ -577,7 +577,6 @@ STUDIES: Registry[Study, StudyContext] = Registry(
         name: f"beliefrag.studies.{name}"
         for name in ("mechanism", "thresholds", "belief", "robustness", "holobench", "frontier")
     },
-    plural="studies",
 )
 """Every study, ours in the order of the paper."""
 

@@ -1,9 +1,8 @@
 """Linked retrieval: passages name each other, and one step along names finds what a second search would.
 
-`tokens` cuts texts into words, `names` knows what a name is, `build` and `graph` make and hold who has and who mentions
-which name, `explicit` finds the links that authors made, `candidates` follows names and links, `features`,
-`rerank` and `ranker` say which passage is needed, `link_boost` raises what likely passages lead to in documents
-with headings, and `retriever` puts it together.
+`words` cuts texts into words, `names` and `explicit` find names and links in them, `build` and `graph` write and read
+who has and who mentions which name, `candidates` follows names and links, `ranking` scores what was found, and
+`linked_retriever` puts it together.
 """
 
 from beliefrag.retrieval.linked.graph import NameGraph
@@ -11,12 +10,11 @@ from beliefrag.retrieval.linked.linked_retriever import (
     LinkedOptions,
     LinkedRetriever,
     Ranking,
-    graph_folder,
     graph_in_memory,
     open_graph,
     write_graph,
 )
-from beliefrag.retrieval.linked.ranker import Ranker, load_ranker
+from beliefrag.retrieval.linked.ranking import Ranker, load_ranker
 
 __all__ = [
     "LinkedOptions",
@@ -24,7 +22,6 @@ __all__ = [
     "NameGraph",
     "Ranker",
     "Ranking",
-    "graph_folder",
     "graph_in_memory",
     "load_ranker",
     "open_graph",

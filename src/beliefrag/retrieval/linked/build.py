@@ -1,230 +1,493 @@
-"""Makes the graph of names from the passages of an index, in memory that does not grow with them.
+"""Build the name graph of an index: read the passages block by block, then write who has and who mentions which name.
 
-Passages are read in blocks. What grows with their number lies in files: rows that must be sorted wait in sorted runs
-(`row_sorter`), and tables that are looked up in are mapped (`ArrayWriter.make_table`), so that the system can drop
-their pages from memory.
+The words, the largest part, go to files at once. Rows of names are sorted one range of hashes after another, and what
+else is sorted in memory has a few short rows for each passage, so memory grows slowly with the corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.retrieval.linked.arrays import ArrayWriter
-from beliefrag.retrieval.linked.explicit import BlockLinks, FoundLinks, find_links
-from beliefrag.retrieval.linked.mentions import BLOCK, CAPITAL, CorpusWords, write_all_mentions
-from beliefrag.retrieval.linked.name_index import BlockNames, FoundNames
-from beliefrag.retrieval.linked.names import (
-    NameHasher,
-    NameKind,
-    acronym_at,
-    further_names,
-    has_further_names,
-    hash_names,
-    long_form_before,
-    may_have_terms,
-    own_acronym,
-    own_acronym_at,
-    subject_end,
-    terms_in,
+from beliefrag.retrieval.linked.explicit import LinkRows, ResolvedLinks, find_links, resolve_links
+from beliefrag.retrieval.linked.graph import Arrays, keep_longest
+from beliefrag.retrieval.linked.names import LONGEST_NAME, SURENESS, NameKind, find_acronyms, hash_names, names_of
+from beliefrag.retrieval.linked.words import (
+    FACTOR,
+    Flags,
+    Floats,
+    Hashes,
+    Integers,
+    Long,
+    Tokens,
+    VocabularyBuilder,
+    find_hashes,
+    rarity_needed,
+    split_passages,
 )
-from beliefrag.retrieval.linked.row_sorter import MOST_ROWS, write_order
-from beliefrag.retrieval.linked.tokens import Tokens, split_passages
-from beliefrag.retrieval.linked.vocabulary import VocabularyBuilder
 from beliefrag.retrieval.store import PassageRow
 
-Integers = NDArray[np.int32]
-
-FORMAT = 4
-"""The version of the arrays. A graph of another version is built again."""
-
 MapBlocks = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""Applies a function to one block after another, and gives the results in their order, as `map` does."""
+"""Applies a function to one block after another, and yields the results in their order, as `map` does."""
+
+_READ = 1000
+"""Passages that are read at once."""
+_BLOCK = 1000
+"""Passages in whose words names are looked for at once."""
+_ROWS = 1 << 20
+"""Rows that are sorted at once, about."""
+_TERM_KINDS = (NameKind.TERM, NameKind.ENTRY)
+_MOST_EXPLAINING = 3
+"""An acronym that more passages explain, or whose long form more passages have, leads to none of them."""
+_BEGINS, _NAMED, _SHARED = 1, 2, 4
+"""What a run of words can be: the beginning of a name; a name that a passage has, or that passages only share."""
+_LARGEST_TABLE = 26
+"""Bits of a place in the largest table of marks: 64 MB."""
+_RARE_WORD = 3.0
+_LONGEST_SHARED = 5
+_MOST_SHARING = 20
+_MOST_MENTIONS = 40
+"""How many names of one passage count at most: the rarest."""
 
 
-def build_graph(
-    blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter, map_blocks: MapBlocks = map
-) -> dict[str, Any]:
-    """Builds the graph of some passages and returns what its header says.
+def build_graph(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks = map) -> dict[str, Any]:
+    """Build the graph of some passages in `arrays` and return what its header says.
 
-    Args:
-        blocks: The passages, some hundred at a time.
-        arrays: Where the graph is written.
-        map_blocks: Reads the blocks: `map` does it in this process, and another may do it on workers.
+    `map_blocks` reads the blocks: `map` does it in this process, and another may do it on workers.
     """
-    vocabulary = VocabularyBuilder(arrays)
-    names, found_links = _read_passages(blocks, arrays, vocabulary, map_blocks)
-    links = found_links.resolve()
-    names.add_links(links)
-    count = len(arrays.read("keys", np.int64))
-    letters = vocabulary.finish(count)
-    key_order, key_rank = _write_key_order(arrays, count)
-    known = names.write(key_order, key_rank, count)
-    shared = write_all_mentions(CorpusWords(arrays, letters, count), arrays, links, key_rank)
-    return {
-        "format": FORMAT,
-        "passages": count,
-        "names": known,
-        "shared_names": shared,
-        "links": len(links.passage),
-    }
-
-
-def _read_passages(
-    blocks: Iterable[Sequence[PassageRow]], arrays: ArrayWriter, vocabulary: VocabularyBuilder, map_blocks: MapBlocks
-) -> tuple[FoundNames, FoundLinks]:
-    names, links = FoundNames(arrays), FoundLinks()
-    number = words = 0
-    arrays.append("passage_starts", np.zeros(1, np.int64))
-    arrays.append("id_starts", np.zeros(1, np.int64))
-    id_bytes = 0
-    pieces = (block[low : low + BLOCK] for block in blocks for low in range(0, len(block), BLOCK))
-    read: ReadBlock
-    for read in map_blocks(read_block, pieces):
-        arrays.append("words", vocabulary.add(read.tokens))
-        arrays.append(CAPITAL, read.tokens.capital)
-        arrays.append("passage_starts", read.tokens.passage_starts[1:].astype(np.int64) + words)
-        words += len(read.tokens.hashes)
-        arrays.append("keys", read.keys)
-        arrays.append("ids", np.frombuffer(b"".join(read.ids), np.uint8))
-        ends = np.cumsum([len(each) for each in read.ids]) + id_bytes
-        arrays.append("id_starts", ends.astype(np.int64))
-        id_bytes = int(ends[-1])
-        names.add(read.names, number)
-        links.add(read.links, number)
-        names.add_beginnings(read.links.beginnings)
-        number += len(read.keys)
-    return names, links
-
-
-def _write_key_order(arrays: ArrayWriter, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Writes the passages in the order of their keys; gives that order, and the place of each passage in it."""
-    write_order(arrays, "keys", np.int64, "key_order")
-    order = arrays.read("key_order", np.int32)
-    rank = arrays.make_table(count, np.int32)
-    for low in range(0, count, MOST_ROWS):
-        part = order[low : low + MOST_ROWS]
-        rank[part] = np.arange(low, low + len(part), dtype=np.int32)
-    return order, rank
+    rows = _read_passages(blocks, arrays, map_blocks)
+    links = resolve_links(rows)
+    keys = arrays.read("keys", np.int64)
+    order = np.argsort(keys, kind="stable").astype(np.int32)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    arrays.append("key_order", order)
+    _write_names(arrays, rows["acronyms"], links, order, rank)
+    corpus = _Corpus(arrays)
+    shared = _find_shared_names(corpus, arrays)
+    _write_mentions(corpus, arrays, links, shared, rank)
+    return {"passages": len(keys), "shared_names": len(shared), "links": len(links.passage)}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBlock:
-    """What a block of passages gives by itself, whatever came before it."""
+    """What a block of passages gives by itself; passages are counted from its first one."""
 
-    keys: NDArray[np.int64]
+    keys: Long
     ids: tuple[bytes, ...]
     tokens: Tokens
-    names: BlockNames
-    links: BlockLinks
+    names: Hashes
+    passages: Integers
+    kinds: NDArray[np.uint8]
+    """The passage of each name, and how it came by it."""
+    beginnings: Hashes
+    """The hashes of all beginnings of names."""
+    rows: LinkRows
+    """Those of links, and `acronyms`: rows of a passage, an acronym that it explains, and its long form."""
 
 
 def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
-    """Splits passages into words and finds their names. It runs on workers, too."""
+    """Split passages into words and find their names and links. It runs on workers, too."""
     tokens = split_passages([(row.title, row.text) for row in rows])
+    named = [(name, number, kind) for number, row in enumerate(rows) for name, kind in names_of(row.title, row.text)]
+    explained = [
+        (number, *pair) for number, row in enumerate(rows) if "(" in row.text for pair in find_acronyms(row.text)
+    ]
+    texts = [*(name for name, _, _ in named), *(text for _, *pair in explained for text in pair)]
+    hashes, beginnings = hash_names(texts)
+    own, pairs = hashes[: len(named)], hashes[len(named) :].reshape(-1, 2)
+    acronyms = np.column_stack((np.array([number for number, *_ in explained], np.uint64), pairs))
+    links, link_beginnings = find_links(rows, tokens)
     return ReadBlock(
         np.array([row.key for row in rows], np.int64),
         tuple(row.id.encode() for row in rows),
         tokens,
-        _find_names(rows, tokens),
-        find_links(rows, tokens),
+        own[own != 0],
+        np.array([number for _, number, _ in named], np.int32)[own != 0],
+        np.array([kind for *_, kind in named], np.uint8)[own != 0],
+        np.concatenate((beginnings, link_beginnings)),
+        {**links, "acronyms": acronyms[(pairs != 0).all(1)]},
     )
 
 
-def _find_names(rows: Sequence[PassageRow], tokens: Tokens) -> BlockNames:
-    # Titles and subjects, which are nearly all names, stand in the words of the block; others are cut into words.
-    title_sizes = np.array([len(row.title) for row in rows], np.int64)
-    text_sizes = np.array([len(row.text) for row in rows], np.int64)
-    bodies = np.cumsum(title_sizes + text_sizes + 2) - text_sizes - 1
-    subject_ends = [subject_end(title, text) for _, _, title, text, *_ in rows]
-    titled, defined = np.flatnonzero(title_sizes), np.flatnonzero(subject_ends)
-    begins = np.concatenate(((bodies - title_sizes - 1)[titled], bodies[defined]))
-    ends = np.concatenate((bodies[titled] - 1, bodies[defined] + np.array(subject_ends, np.int64)[defined]))
-    owners = np.concatenate((titled, defined))
-    kinds = np.repeat(np.array([NameKind.TITLE, NameKind.SUBJECT], np.uint8), [len(titled), len(defined)])
-    others = _find_other_names(rows, _find_owners(tokens.signs, bodies))
-    explained = _find_acronyms(rows, subject_ends, _find_owners(tokens.parentheses, bodies), others)
-    found, beginnings = NameHasher(tokens).hash_spans(begins.astype(np.int32), ends.astype(np.int32))
-    # One call for all: each has its price.
-    other, other_beginnings = hash_names(
-        [*(name for name, _, _ in others), *(each for row in explained for each in row[:2])]
+def _read_passages(blocks: Iterable[Sequence[PassageRow]], arrays: Arrays, map_blocks: MapBlocks) -> LinkRows:
+    """Write what passages have by themselves; return the rows of all blocks."""
+    vocabulary = VocabularyBuilder(arrays)
+    count = words = id_bytes = 0
+    found = {name: [rows] for name, rows in read_block([]).rows.items()}
+    arrays.append("passage_starts", np.zeros(1, np.int64))
+    arrays.append("id_starts", np.zeros(1, np.int64))
+    pieces = (block[low : low + _READ] for block in blocks for low in range(0, len(block), _READ))
+    read: ReadBlock
+    for read in map_blocks(read_block, pieces):
+        ends = np.cumsum([len(each) for each in read.ids]) + id_bytes
+        arrays.append("keys", read.keys)
+        arrays.append("ids", np.frombuffer(b"".join(read.ids), np.uint8))
+        arrays.append("id_starts", ends.astype(np.int64))
+        arrays.append("words", vocabulary.add(read.tokens))
+        arrays.append("capital", read.tokens.capital)
+        arrays.append("passage_starts", read.tokens.passage_starts[1:].astype(np.int64) + words)
+        arrays.append("found_name", read.names)
+        arrays.append("found_passage", read.passages + np.int32(count))
+        arrays.append("found_kind", read.kinds)
+        arrays.append("beginnings", read.beginnings)
+        # What came from a worker may lie in memory that cannot be written.
+        for name, rows in read.rows.items():
+            found[name].append(np.column_stack((rows[:, 0] + np.uint64(count), rows[:, 1:])))
+        count, words, id_bytes = count + len(read.keys), words + len(read.tokens.hashes), int(ends[-1])
+    vocabulary.finish(count)
+    return {name: np.concatenate(rows) for name, rows in found.items()}
+
+
+def _ranges_of(hashes: Hashes) -> Iterator[Long]:
+    """Yield the places of all hashes, one range of hashes after another, as many at a time as are sorted at once."""
+    parts = len(hashes) // _ROWS + 1
+    for part in range(parts):
+        low, high = (part << 64) // parts, ((part + 1) << 64) // parts - 1
+        yield np.flatnonzero((hashes >= np.uint64(low)) & (hashes <= np.uint64(high)))
+
+
+def _is_first(*columns: NDArray[Any]) -> Flags:
+    """Return which of sorted rows differ from the row before."""
+    first = np.zeros(len(columns[0]), bool)
+    first[:1] = True
+    for column in columns:
+        first[1:] |= column[1:] != column[:-1]
+    return first
+
+
+def _bounds_of(groups: Integers, count: int) -> Integers:
+    """Return where the rows of each group begin once they are sorted, and at last where all end."""
+    return np.concatenate(([0], np.cumsum(np.bincount(groups, minlength=count)))).astype(np.int32)
+
+
+def _write_names(
+    arrays: Arrays, acronyms: Hashes, links: ResolvedLinks, key_order: Integers, key_rank: Integers
+) -> None:
+    """Write for each name the passages that have it, in the order of their keys, and for each passage its names."""
+
+    def add(hashes: Hashes, passages: Integers, kind: NameKind) -> None:
+        arrays.append("found_name", hashes)
+        arrays.append("found_passage", passages)
+        arrays.append("found_kind", np.full(len(hashes), kind, np.uint8))
+
+    add(*links.targets, NameKind.TARGET)
+    add(*links.texts, NameKind.LINK_TEXT)
+    # Words of links count as titles there.
+    add(*_find_homes_of_acronyms(arrays, acronyms), NameKind.ACRONYM)
+    found = arrays.read("found_name", np.uint64)
+    found_passage, found_kind = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
+    rows = 0
+    for here in _ranges_of(found):
+        hashes, homes = found[here], key_rank[found_passage[here]].astype(np.int64) << 8 | found_kind[here]
+        order = np.lexsort((homes, hashes))
+        hashes, homes = hashes[order], homes[order]
+        # A passage that has a name twice keeps the surest kind.
+        keep = _is_first(hashes, homes >> 8)
+        hashes, kinds = hashes[keep], (homes[keep] & 0xFF).astype(np.uint8)
+        begins = np.flatnonzero(_is_first(hashes))
+        arrays.append("name_hash", hashes[begins])
+        if len(begins):
+            arrays.append("name_is_term", np.logical_or.reduceat(np.isin(kinds, _TERM_KINDS), begins))
+        arrays.append("name_bounds", (begins + rows).astype(np.int32))
+        arrays.append("home_passage", key_order[homes[keep] >> 8])
+        arrays.append("home_kind", kinds)
+        rows += len(hashes)
+    arrays.append("name_bounds", np.array([rows], np.int32))
+    for name in ("found_name", "found_passage", "found_kind"):
+        arrays.remove(name)
+    passages, bounds = arrays.read("home_passage", np.int32), arrays.read("name_bounds", np.int32)
+    order = np.argsort(passages, kind="stable")
+    arrays.append("own_name", np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))[order])
+    arrays.append("own_kind", arrays.read("home_kind", np.uint8)[order])
+    arrays.append("own_bounds", _bounds_of(passages, len(key_order)))
+
+
+def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, Integers]:
+    """Return acronyms with the passages that they lead to.
+
+    These are the passages whose title is the long form; if there is none, those that explain the acronym, if they are
+    few.
+    """
+    explained: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for passage, acronym, long_form in acronyms.tolist():
+        explained[acronym, long_form].add(passage)
+    titles: defaultdict[int, list[int]] = defaultdict(list)
+    wanted = np.unique(acronyms[:, 2])
+    found = arrays.read("found_name", np.uint64)
+    passages, kinds = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
+    for low in range(0, len(found), _ROWS):
+        part = slice(low, low + _ROWS)
+        is_title = SURENESS[kinds[part]] <= NameKind.PLAIN_TITLE
+        here = low + np.flatnonzero(is_title & (find_hashes(wanted, found[part]) >= 0))
+        for name, passage in zip(found[here].tolist(), passages[here].tolist(), strict=True):
+            titles[name].append(passage)
+    homes = {pair: titles.get(pair[1]) or explaining for pair, explaining in explained.items()}
+    rows = [(pair[0], home) for pair, those in homes.items() if len(those) <= _MOST_EXPLAINING for home in those]
+    names, passages_ = np.array(rows, np.uint64).reshape(-1, 2).T
+    return names, passages_.astype(np.int32)
+
+
+class _Block(NamedTuple):
+    """The words of some passages one after another."""
+
+    low: int
+    """The number of the first passage."""
+    begin: int
+    """The number of the first word among all words of the corpus."""
+    words: Integers
+    capital: Flags
+    bounds: Long
+    """Where each passage begins among the words, and at last where they end."""
+
+    def owner(self, places: Long) -> Long:
+        """Return the passages of words, counted from the first one."""
+        return np.searchsorted(self.bounds, places, side="right") - 1
+
+
+class _Corpus:
+    """The words of all passages, and what is known of each word."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._starts = arrays.read("passage_starts", np.int64)
+        self._capital: Flags = arrays.read("capital", np.bool_)
+        self.words: Integers = arrays.read("words", np.int32)
+        self.hashes: Hashes = arrays.read("word_hash", np.uint64)
+        self.rarity: Floats = arrays.read("word_rarity", np.float32)
+        self.count = len(self._starts) - 1
+
+    def read_blocks(self) -> Iterator[_Block]:
+        for low in range(0, self.count, _BLOCK):
+            bounds = self._starts[low : low + _BLOCK + 1]
+            part = slice(int(bounds[0]), int(bounds[-1]))
+            yield _Block(low, part.start, self.words[part], self._capital[part], bounds - part.start)
+
+    def hash_runs(self, words: Integers, starts: Long, lengths: Long) -> Iterator[tuple[Long, Hashes]]:
+        """Yield the runs that have one word, two words and so on, each with the hashes of these first words."""
+        run = np.zeros(len(starts), np.uint64)
+        for step in range(_LONGEST_SHARED):
+            here = np.flatnonzero(lengths > step)
+            run[here] = run[here] * FACTOR + self.hashes[words[starts[here] + step]]
+            yield here, run[here]
+
+    def sum_rarity(self, words: Integers, starts: Long, lengths: Long) -> Floats:
+        """Return the sum of the rarities of each run's words."""
+        rarity = np.zeros(len(starts), np.float64)
+        here = np.arange(len(starts))
+        for step in range(int(lengths.max(initial=0))):
+            here = here[lengths[here] > step]
+            rarity[here] += self.rarity[words[starts[here] + step]]
+        return rarity.astype(np.float32)
+
+
+def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
+    """Find names that several passages mention though none is about them: runs of words with capital letters.
+
+    A run of two to five such words that stands in at least two passages and in few is taken for a name. The names are
+    returned rising; `shared_at` says where each stands.
+    """
+    known: Hashes = arrays.read("name_hash", np.uint64)
+    # 1 for a word that begins with a letter, 2 more when it is rare: by word, of which there are fewer than tokens.
+    letters: Flags = arrays.read("word_letter", np.bool_)
+    about = (letters * (1 + 2 * (corpus.rarity >= _RARE_WORD))).astype(np.uint8)
+    for block in corpus.read_blocks():
+        capital = about.take(block.words, mode="clip")
+        capital *= block.capital
+        # A run begins at a rare word with a capital letter after anything else, and goes on to the next small letter.
+        named = np.concatenate(([False], capital > 1))
+        starts = np.flatnonzero(named[1:] > named[:-1])
+        # Runs are few, so their next words are looked at one by one; a mark ends the block, and so the last run.
+        lengths = np.ones(len(starts), np.int64)
+        going = np.arange(len(starts))
+        for step in range(1, _LONGEST_SHARED + 1):
+            going = going[capital[starts[going] + step] != 0]
+            lengths[going] += 1
+        fits = (lengths >= 2) & (lengths <= _LONGEST_SHARED)
+        starts, lengths = starts[fits], lengths[fits]
+        run = np.zeros(len(starts), np.uint64)
+        for here, hashes in corpus.hash_runs(block.words, starts, lengths):
+            run[here] = hashes
+        arrays.append("run_hash", run)
+        arrays.append("run_passage", (block.owner(starts) + block.low).astype(np.int32))
+        arrays.append("run_at", (starts + block.begin) << 3 | lengths)
+    runs, passages = arrays.read("run_hash", np.uint64), arrays.read("run_passage", np.int32)
+    places = arrays.read("run_at", np.int64)
+    shared = [np.zeros(0, np.uint64)]
+    for here in _ranges_of(runs):
+        # Passages come in their order, so those with one run stay in it.
+        order = here[np.argsort(runs[here], kind="stable")]
+        order = order[_is_first(runs[order], passages[order])]
+        names, first, counts = np.unique(runs[order], return_index=True, return_counts=True)
+        keep = (counts >= 2) & (counts <= _MOST_SHARING) & (find_hashes(known, names) < 0)
+        shared.append(names[keep])
+        arrays.append("shared_at", places[order[first[keep]]])
+    for name in ("run_hash", "run_passage", "run_at"):
+        arrays.remove(name)
+    return np.concatenate(shared)
+
+
+class _NameTable:
+    """A table that rules out most runs of words as names or beginnings of names at once.
+
+    Some runs have the marks of others, so what it lets through is looked up.
+    """
+
+    def __init__(self, arrays: Arrays, expected: int) -> None:
+        self._bits = min(max(20, int(expected * 8).bit_length()), _LARGEST_TABLE)
+        self._marks = arrays.make_table(1 << self._bits, np.uint8)
+        self._shift = np.uint64(64 - self._bits)
+
+    def mark(self, hashes: Hashes, what: int) -> None:
+        self._marks[hashes >> self._shift] |= np.uint8(what)
+
+    def look_up(self, hashes: Hashes) -> NDArray[np.uint8]:
+        return self._marks.take((hashes >> self._shift).view(np.int64), mode="clip")
+
+
+class _Runs(NamedTuple):
+    """Runs of words that may be names; they may overlap."""
+
+    starts: Long
+    lengths: Long
+    hashes: Hashes
+    marks: NDArray[np.uint8]
+
+
+def _find_runs(words: Integers, word_hashes: Hashes, word_marks: NDArray[np.uint8], table: _NameTable) -> _Runs:
+    """Find the runs of words that are marked as names; `word_marks` are the marks of each word by itself."""
+    found: list[tuple[Long, Long, Hashes, NDArray[np.uint8]]] = []
+    marks = word_marks.take(words, mode="clip")
+    # Whatever is a name of the texts begins one, too.
+    at = np.flatnonzero((marks & _BEGINS) != 0)
+    marks, runs = marks.take(at), word_hashes.take(words.take(at), mode="clip")
+    for length in range(1, LONGEST_NAME + 1):
+        likely = np.flatnonzero((marks & (_NAMED | _SHARED)) != 0)
+        found.append((at[likely], np.full(len(likely), length), runs[likely], marks[likely]))
+        # Places rise, so those that are too close to the end are the last ones.
+        within = int(np.searchsorted(at, len(words) - length))
+        at, runs = at[:within], runs[:within] * FACTOR
+        runs += word_hashes.take(words.take(at + length), mode="clip")
+        marks = table.look_up(runs)
+        more = np.flatnonzero((marks & _BEGINS) != 0)
+        at, runs, marks = at[more], runs[more], marks[more]
+    starts, lengths, hashes, all_marks = (np.concatenate(column) for column in zip(*found, strict=True))
+    return _Runs(starts, lengths, hashes, all_marks)
+
+
+class _Mentions(NamedTuple):
+    """Mentions in a block of passages."""
+
+    starts: Long
+    lengths: Long
+    names: Long
+    rarity: Floats
+
+    def choose(self, keep: Long | Flags) -> _Mentions:
+        return _Mentions(self.starts[keep], self.lengths[keep], self.names[keep], self.rarity[keep])
+
+
+def _write_mentions(corpus: _Corpus, arrays: Arrays, links: ResolvedLinks, shared: Hashes, key_rank: Integers) -> None:
+    """Write all mentions of the names that passages have, and of those that they only share.
+
+    Both kinds are looked for in one pass over the words. Explicit links are mentions too.
+    """
+    known: Hashes = arrays.read("name_hash", np.uint64)
+    is_term: Flags = arrays.read("name_is_term", np.bool_)
+    own_name, own_bounds = arrays.read("own_name", np.int32), arrays.read("own_bounds", np.int32)
+    table = _fill_table(corpus, arrays, known, shared)
+    word_marks = table.look_up(corpus.hashes)
+    needed = rarity_needed(corpus.count)
+    for block in corpus.read_blocks():
+        runs = _find_runs(block.words, corpus.hashes, word_marks, table)
+        # A title ends at the first mark of its passage, and does not mention itself.
+        marks = np.flatnonzero(block.words <= 1)
+        title_ends = marks[np.searchsorted(marks, block.bounds[:-1])]
+        likely = runs.starts > title_ends[block.owner(runs.starts)]
+        rarity = corpus.sum_rarity(block.words, runs.starts, runs.lengths)
+        likely &= rarity >= needed
+        rarity = rarity[likely]
+        runs = _Runs(runs.starts[likely], runs.lengths[likely], runs.hashes[likely], runs.marks[likely])
+        # A single word in small letters is a word and no name; the entries of a manual are names all the same.
+        written_as_name = (runs.lengths > 1) | block.capital[runs.starts]
+        for prefix, kind, names in (("named", _NAMED, known), ("shared", _SHARED, shared)):
+            at = np.flatnonzero((runs.marks & kind) != 0)
+            found = find_hashes(names, runs.hashes[at])
+            keep = found >= 0
+            if kind == _NAMED:
+                keep &= written_as_name[at] | is_term[found]
+                # What a passage says of itself leads nowhere, and must not hide a shorter name within.
+                bounds = own_bounds[block.low : block.low + len(block.bounds)]
+                owned = np.repeat(np.arange(len(bounds) - 1) << 32, np.diff(bounds)) | own_name[bounds[0] : bounds[-1]]
+                keep &= find_hashes(owned, block.owner(runs.starts[at]) << 32 | found) < 0
+            else:
+                keep &= written_as_name[at]
+            at = at[keep]
+            mentions = _Mentions(runs.starts[at], runs.lengths[at], found[keep], rarity[at])
+            mentions = mentions.choose(keep_longest(mentions.starts, mentions.lengths, len(block.words)))
+            mentions = mentions.choose(_are_rarest(block.owner(mentions.starts), mentions.rarity))
+            if kind == _NAMED:
+                mentions = _join_links(links, known, block, mentions, corpus)
+            owner = block.owner(mentions.starts)
+            begin = mentions.starts - block.bounds[owner]
+            arrays.append(f"{prefix}_start", begin.astype(np.int32))
+            arrays.append(f"{prefix}_end", (begin + mentions.lengths).astype(np.int32))
+            arrays.append(f"{prefix}_name", mentions.names.astype(np.int32))
+            arrays.append(f"{prefix}_passage", (owner + block.low).astype(np.int32))
+            arrays.append(f"{prefix}_rarity", mentions.rarity)
+    for prefix, names in (("named", known), ("shared", shared)):
+        name, passage = arrays.read(f"{prefix}_name", np.int32), arrays.read(f"{prefix}_passage", np.int32)
+        arrays.append(f"{prefix}_bounds", _bounds_of(passage, corpus.count))
+        arrays.append(f"{prefix}_by_name", np.lexsort((key_rank[passage], name)).astype(np.int32))
+        arrays.append(f"{prefix}_name_bounds", _bounds_of(name, len(names)))
+    for column in ("capital", "word_hash", "word_letter", "beginnings", "shared_at"):
+        arrays.remove(column)
+
+
+def _fill_table(corpus: _Corpus, arrays: Arrays, known: Hashes, shared: Hashes) -> _NameTable:
+    """Mark all names and their beginnings; those of shared names are read where one of the passages has them."""
+    beginnings, places = arrays.read("beginnings", np.uint64), arrays.read("shared_at", np.int64)
+    table = _NameTable(arrays, len(beginnings) + 2 * len(shared))
+    table.mark(beginnings, _BEGINS)
+    table.mark(known, _NAMED)
+    table.mark(shared, _SHARED)
+    for _, hashes in corpus.hash_runs(corpus.words, places >> 3, places & 7):
+        table.mark(hashes, _BEGINS)
+    return table
+
+
+def _join_links(links: ResolvedLinks, known: Hashes, block: _Block, mentions: _Mentions, corpus: _Corpus) -> _Mentions:
+    """Put the explicit links of a block among its mentions, in place of mentions that overlap them."""
+    here = slice(*np.searchsorted(links.passage, [block.low, block.low + len(block.bounds) - 1]).tolist())
+    if here.start == here.stop:
+        return mentions
+    begins = block.bounds[links.passage[here] - block.low]
+    starts, ends = begins + links.start[here], begins + links.end[here]
+    covered = np.zeros(len(block.words) + 1, np.int32)
+    np.add.at(covered, starts, 1)
+    np.add.at(covered, ends, -1)
+    inside = np.concatenate(([0], np.cumsum(np.cumsum(covered) > 0)))
+    free = mentions.choose(inside[mentions.starts + mentions.lengths] == inside[mentions.starts])
+    rarity = corpus.sum_rarity(block.words, starts, ends - starts)
+    joined = _Mentions(
+        np.concatenate((free.starts, starts)),
+        np.concatenate((free.lengths, ends - starts)),
+        np.concatenate((free.names, np.searchsorted(known, links.name[here]))),
+        np.concatenate((free.rarity, rarity)),
     )
-    table = None
-    if explained:
-        acronyms, long_forms = other[len(others) :: 2], other[len(others) + 1 :: 2]
-        numbers = np.array([number for _, _, number in explained], np.uint64)
-        table = np.stack((acronyms, long_forms, numbers), 1)[(acronyms != 0) & (long_forms != 0)]
-    hashes = np.concatenate((found, other[: len(others)]))
-    keep = hashes != 0
-    return BlockNames(
-        hashes[keep],
-        np.concatenate((owners, np.array([number for _, number, _ in others], np.int64))).astype(np.int32)[keep],
-        np.concatenate((kinds, np.array([kind for *_, kind in others], np.uint8)))[keep],
-        (beginnings, other_beginnings),
-        table,
-    )
+    return joined.choose(np.argsort(joined.starts, kind="stable"))
 
 
-def _find_owners(places: Integers, bodies: NDArray[np.int64]) -> tuple[list[int], list[int]]:
-    """Gives for places in the text of a block the passages that they lie in, and where they lie in their texts.
-
-    A place in a title lies behind the text of the passage before it; those in the first title are left out.
-    """
-    passages = np.searchsorted(bodies, places, side="right") - 1
-    known = passages >= 0
-    return passages[known].tolist(), (places[known] - bodies[passages[known]]).tolist()
-
-
-def _find_other_names(
-    rows: Sequence[PassageRow], signs: tuple[list[int], list[int]]
-) -> list[tuple[str, int, NameKind]]:
-    """Gives the further names in titles, and terms, each with its passage and kind.
-
-    Args:
-        rows: The passages.
-        signs: Passages with signs of terms, and where these are.
-    """
-    others: list[tuple[str, int, NameKind]] = []
-    for number, row in enumerate(rows):
-        title = row.title
-        if title and has_further_names(title):
-            others += [(name, number, kind) for name, kind in further_names(title)]
-    for number in dict.fromkeys(signs[0]):
-        if may_have_terms(rows[number].text):
-            others += [(name, number, kind) for name, kind in terms_in(rows[number].text)]
-    return others
-
-
-def _find_acronyms(
-    rows: Sequence[PassageRow],
-    subject_ends: Sequence[int],
-    parentheses: tuple[list[int], list[int]],
-    others: list[tuple[str, int, NameKind]],
-) -> list[tuple[str, str, int]]:
-    """Gives acronyms that texts explain, each with its long form and its passage.
-
-    Args:
-        rows: The passages.
-        subject_ends: Where the subject ends that each text begins with, 0 where it has none.
-        parentheses: Passages with parentheses that may hold an acronym, and where these are.
-        others: Other names, to which the acronyms of what passages are about are added.
-    """
-    explained: list[tuple[str, str, int]] = []
-    asked = -1
-    for number, place in zip(*parentheses, strict=True):
-        text = rows[number].text
-        if number != asked and own_acronym_at(text, place):
-            asked = number
-            acronym = own_acronym(rows[number].title or text[: subject_ends[number]], text)
-            if acronym:
-                others.append((acronym, number, NameKind.ACRONYM))
-        letters = acronym_at(text, place)
-        if letters:
-            long_form = long_form_before(text, place, letters)
-            if long_form:
-                explained.append((letters, long_form, number))
-    return explained
+def _are_rarest(owner: Long, rarity: Floats) -> Flags:
+    """Return which mentions are among the rarest of their passage; of equally rare ones the first."""
+    if np.bincount(owner).max(initial=0) <= _MOST_MENTIONS:
+        return np.ones(len(owner), bool)
+    order = np.lexsort((-rarity, owner))
+    first = np.searchsorted(owner[order], owner[order], side="left")
+    keep = np.zeros(len(owner), bool)
+    keep[order] = np.arange(len(owner)) - first < _MOST_MENTIONS
+    return keep
