@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from beliefrag._version import __version__
 from beliefrag.bench.datasets.formats import (
@@ -50,8 +50,6 @@ _PLAIN_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 
 
 class _QuestionRecord(PublishedRecord):
-    model_config = ConfigDict(extra="allow")
-
     id: str
     question: str
     answers: Texts

@@ -49,11 +49,11 @@ class BadRecord(Exception):
 class PublishedRecord(BaseModel):
     """The fields of a published record that are read. Numbers become texts where a text is expected."""
 
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="allow")
 
     def labels(self, *names: str) -> dict[str, Any]:
         """Return those of these fields that the record has, as labels."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {name: value for name in names if (value := getattr(self, name, None)) is not None}
 
 
 def _listed(value: Any) -> Any:
@@ -307,16 +307,8 @@ class DatasetFormat:
 DATASET_FORMATS: Registry[DatasetFormat, None] = Registry(
     "dataset format",
     "beliefrag.datasets",
-    {
-        "hotpotqa": f"{_HERE}.multi_hop",
-        "2wikimultihopqa": f"{_HERE}.multi_hop",
-        "musique": f"{_HERE}.multi_hop",
-        "nq": f"{_HERE}.open_domain",
-        "triviaqa": f"{_HERE}.open_domain",
-        "popqa": f"{_HERE}.open_domain",
-        "rgb": f"{_HERE}.rgb",
-        "holobench": f"{_HERE}.holobench",
-    },
+    dict.fromkeys(("hotpotqa", "2wikimultihopqa", "musique", "nq", "triviaqa", "popqa", "rgb"), f"{_HERE}.published")
+    | {"holobench": f"{_HERE}.holobench"},
 )
 
 
@@ -349,8 +341,7 @@ def reader_of(
 ) -> Reader:
     """Return a reader for formats in which one record is one question.
 
-    A record of a file (by default JSON or JSON Lines) is validated as `form`, and `make` makes its entry; it raises
-    `BadRecord` if the record is not of the format.
+    A record is validated as `form`, and `make` makes its entry; it raises `BadRecord` if it is not of the format.
     """
 
     def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:

@@ -57,8 +57,6 @@ class _QueryRecord(PublishedRecord):
     question: str
     query: str
     db_id: Any = None
-    difficulty: Any = None
-    query_type: Any = None
 
 
 def _read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
