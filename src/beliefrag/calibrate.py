@@ -11,7 +11,7 @@ Each function does what the command of the same name does, without printing or a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -21,7 +21,7 @@ from beliefrag.bench.benchmark import format_duration, format_usage, run_to_end
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
-    MadeQuestions,
+    MadeQuestion,
     QuestionSeed,
     draw_seeds,
     make_dataset,
@@ -407,10 +407,10 @@ def auto(
         raise SettingsError(
             f"The folder {folder} for the questions cannot be made: {error.strerror}.", remedy="Name another --out."
         ) from None
-    made = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
-    dataset = make_dataset(_MADE, made.questions, passages)
+    made, rejected = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
+    dataset = make_dataset(_MADE, made, passages)
     file = folder / "questions.jsonl"
-    file.write_text("".join(f"{each.record()}\n" for each in made.questions), encoding="utf-8")
+    file.write_text("".join(f"{each.record()}\n" for each in made), encoding="utf-8")
     bench.run(
         replace(spec, datasets=(dataset,)),
         out=folder / "states",
@@ -421,22 +421,20 @@ def auto(
     # The model must not judge its own answers to questions of its own.
     artifact = fit_artifact(read_collection([folder / "states"]), "f1", name=name, diagnostics=_JUDGED[used])
     fitted = _write_fit(artifact, path, lost)
-    held_out = sum(partition(each.id) is Partition.XHOLD for each in made.questions)
+    held_out = sum(partition(each.id) is Partition.XHOLD for each in made)
+    # What was made, by its kind, and what was rejected, by the reason.
+    rows = [(f"{kind}", f"{count}") for kind, count in Counter(each.kind for each in made).items()]
+    rows += [(f"rejected: {reason}", f"{count}") for reason, count in sorted(rejected.items())]
     few = (f"only {held_out} held-out questions say how good it is: ask for more with -n",)
     return replace(
         fitted,
-        tables=(_made_table(made), *fitted.tables),
+        tables=(
+            Table.of_texts("made", "Questions made from the documents", ("kind", "questions"), rows),
+            *fitted.tables,
+        ),
         warnings=(*(few if held_out < _FEWEST_HELD_OUT else ()), *fitted.warnings),
         files=(*fitted.files, file),
     )
-
-
-def _made_table(made: MadeQuestions) -> Table:
-    """Count the questions of each kind, and what was rejected by the reason."""
-    counts = Counter(each.kind for each in made.questions)
-    rows = [*((kind, f"{count}") for kind, count in counts.items())]
-    rows += [(f"rejected: {reason}", f"{count}") for reason, count in sorted(made.rejected.items())]
-    return Table.of_texts("made", "Questions made from the documents", ("kind", "questions"), rows)
 
 
 def _plan(
@@ -461,7 +459,7 @@ async def _make(
     settings: Settings,
     at_once: int,
     progress: Callable[[int, int], object] | None,
-) -> MadeQuestions:
+) -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
     model = open_model(settings)
     try:
         return await make_questions(model, Prompts.load(settings.prompts), seeds, n, at_once=at_once, progress=progress)

@@ -116,7 +116,8 @@ def test_one_question_with_an_unrecorded_step_leaves_the_setting_without_a_resul
 
 def test_datasets_weigh_alike_and_intervals_are_those_of_the_bench() -> None:
     names = ids(XSEL, 24)
-    one, grid = [easy(name) for name in names[:4]], {"answer": (0.3,), "retrieval_value": (0.05,)}
+    one = [easy(name) for name in names[:4]]
+    grid: dict[str, Any] = {"answer": (0.3,), "retrieval_value": (0.05,)}
     uneven = tuned([*one, *(hard(name) for name in names[4:])], **grid).settings[0]
     assert uneven.quality == mean_estimate({name: float(name in names[:4]) for name in names})
     both = tuned([*one, *(hard(name, "e") for name in names[4:])], **grid).settings[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from html import escape
@@ -107,7 +107,7 @@ class PreparedRun:
         await self.setup.aclose()
 
     def describe(self) -> Iterator[str]:
-        """Say what the run has and what is ahead with its cost, in sentences."""
+        """Return what the run has and what is ahead with its cost, in sentences."""
         yield from _describe_questions(self)
         plan, record = self.plan, self.record
         if plan.done or plan.to_judge or plan.failed_before:
@@ -137,8 +137,6 @@ class Preview:
     """What a run would do and about what it would cost."""
 
     plan: Plan
-    record: RunRecord
-    """The record of the run, as it would be written."""
     lines: tuple[str, ...]
     """The preview in sentences, with warnings."""
 
@@ -228,7 +226,7 @@ def preview(
     """Return what `run` would do and about what it would cost. No model is asked, and nothing is written."""
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     try:
-        return Preview(prepared.plan, prepared.record, tuple(prepared.describe()))
+        return Preview(prepared.plan, tuple(prepared.describe()))
     finally:
         run_to_end(prepared.aclose())
 
@@ -291,7 +289,7 @@ async def carry_out_async(
     progress: OnRunProgress | None = None,
     control: RunControl | None = None,
 ) -> Run:
-    """Do the same as `carry_out`, for callers that have an event loop of their own."""
+    """Do the same as `carry_out` within an event loop."""
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
     report_progress: OnRunProgress = progress or (lambda _: None)
     try:
@@ -363,17 +361,15 @@ def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
         return thread.submit(asyncio.run, work).result()
 
 
-@contextlib.asynccontextmanager
-async def _open_player(
+def _open_player(
     prepared: PreparedRun, on: str | None, before: RunRecord | None, plan: Plan
-) -> AsyncIterator[Player]:
+) -> contextlib.AbstractAsyncContextManager[Player]:
     if on is None or not plan.left:
-        yield InProcessPlayer(prepared.setup)
-        return
+        return contextlib.nullcontext(InProcessPlayer(prepared.setup))
     # Imported here: only those who run on a cluster need it.
     from beliefrag.bench.ray_player import open_ray_player  # noqa: PLC0415
 
-    async with open_ray_player(
+    return open_ray_player(
         on,
         settings=prepared.settings,
         spec=prepared.spec,
@@ -381,8 +377,7 @@ async def _open_player(
         record=prepared.setup.record,
         calls=prepared.at_once,
         episodes=plan.left,
-    ) as player:
-        yield player
+    )
 
 
 def _read_earlier(out: Path) -> RunRecord | None:

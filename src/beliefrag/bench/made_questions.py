@@ -30,7 +30,7 @@ from beliefrag.prompts import Prompts, escape, evidence_block, unescape
 from beliefrag.retrieval.documents import count_words
 from beliefrag.runs.partitions import hash_position
 from beliefrag.runs.run_errors import DataError
-from beliefrag.types import Passage, Question, Usage
+from beliefrag.types import Passage, Question
 from beliefrag.verifiers import build_verifier
 
 QuestionKind = Literal["single", "two_hop", "unanswerable"]
@@ -91,16 +91,6 @@ class MadeQuestion:
         """Return it as a line of a file of questions."""
         fields = {"id": self.id, "question": self.question, "answers": [self.answer], "kind": self.kind}
         return json.dumps(fields | {"supporting": self.supporting}, ensure_ascii=False)
-
-
-@dataclass(frozen=True, slots=True)
-class MadeQuestions:
-    """The questions, what they cost, and why others were rejected."""
-
-    questions: tuple[MadeQuestion, ...]
-    usage: Usage
-    rejected: Mapping[str, int]
-    """How many were rejected for each reason."""
 
 
 def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[QuestionSeed]:
@@ -203,10 +193,11 @@ async def make_questions(
     *,
     at_once: int = 1,
     progress: Callable[[int, int], object] | None = None,
-) -> MadeQuestions:
+) -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
     """Let the model write questions until there are `n`, with enough of each kind, or no seed is left.
 
-    `at_once` questions are made at a time; `progress` is called with how many there are and how many are wanted.
+    Returns the questions, and how many others were rejected for each reason. `progress` is called with how many there
+    are and how many are wanted.
     """
     meter = Meter(model)
     rejected: Counter[str] = Counter()
@@ -222,15 +213,14 @@ async def make_questions(
                     have += 1
             if progress is not None:
                 progress(len(made), n)
-    return MadeQuestions(tuple(made.values()), meter.usage, dict(rejected))
+    return tuple(made.values()), rejected
 
 
 async def _make_question(
     meter: Meter, prompts: Prompts, seed: QuestionSeed, rejected: Counter[str]
 ) -> MadeQuestion | None:
-    calls = ModelCalls(
-        meter, prompts, build_verifier("structured"), CallRecorder(lambda _: None, lambda *_: None), token_budget=None
-    )
+    recorder = CallRecorder(lambda _: None, lambda *_: None)
+    calls = ModelCalls(meter, prompts, build_verifier("structured"), recorder, token_budget=None)
     faults: list[str] = []
 
     def read(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
@@ -267,7 +257,7 @@ def make_dataset(name: str, made: Sequence[MadeQuestion], passages: Sequence[Pas
     removed = {each.supporting[0] for each in made if each.kind == "unanswerable"}
     # The same words elsewhere would answer the question all the same.
     texts = {normalise(passage.text) for passage in passages if passage.id in removed}
-    kept = tuple(each for each in passages if each.id not in removed and normalise(each.text) not in texts)
+    kept = tuple(each for each in passages if normalise(each.text) not in texts)
     questions = []
     for each in made:
         supporting = None if each.kind == "unanswerable" else each.supporting

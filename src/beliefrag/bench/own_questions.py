@@ -1,14 +1,7 @@
-"""A user's own questions with answers, from a table or JSON Lines, to be answered from the user's own documents.
-
-A run names questions and passages by id, and holds no path: it can be given away, and a path can hold a name. So the
-paths are kept in the cache folder, under the hashes that the run's record has. `beliefrag view` finds them there.
-"""
+"""A user's own questions with answers, from a table or JSON Lines, to be answered from the user's own documents."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +21,7 @@ from beliefrag.bench.datasets.formats import (
     read_table,
     reader_of,
 )
-from beliefrag.bench.questions import Card, Dataset, gold_hash
+from beliefrag.bench.questions import Card, Dataset
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.run_errors import DataError
@@ -47,33 +40,9 @@ class OwnDocuments:
     docs: tuple[Path, ...]
 
     def load(self) -> Dataset:
-        """Read both as a dataset, and remember where they are."""
+        """Read both as a dataset."""
         index, _ = docs_index(self.docs, cache_dir())
-        dataset = load_user_questions(self.questions, index.first(len(index)))
-        note = _note_path(gold_hash(dataset.questions), index.fingerprint)
-        paths = {"questions": os.path.realpath(self.questions), "docs": [os.path.realpath(each) for each in self.docs]}
-        unfinished = note.with_name(f"{note.name}.{os.getpid()}.new")
-        try:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(json.dumps(paths), encoding="utf-8")
-            unfinished.replace(note)
-        except OSError:
-            pass  # the viewer then asks for the paths
-        return dataset
-
-
-def find_own_documents(gold: str, fingerprint: str) -> OwnDocuments | None:
-    """Return the files that a dataset with these hashes of questions and passages was made from, if they are known."""
-    try:
-        paths = json.loads(_note_path(gold, fingerprint).read_bytes())
-        return OwnDocuments(Path(paths["questions"]), tuple(Path(each) for each in paths["docs"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _note_path(gold: str, fingerprint: str) -> Path:
-    name = hashlib.sha256(f"{gold} {fingerprint}".encode()).hexdigest()[:32]
-    return cache_dir() / "own_documents" / f"{name}.json"
+        return load_user_questions(self.questions, index.first(len(index)))
 
 
 class _UserRecord(PublishedRecord):

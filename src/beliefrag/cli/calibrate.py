@@ -96,7 +96,7 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
-    from beliefrag.calibrate import collection_spec
+    from beliefrag.bench.setup import collection_spec
     from beliefrag.cli.bench import carry_out_run
     from beliefrag.report.calibration_tables import state_counts_table
     from beliefrag.runs.partitions import Partition

@@ -57,7 +57,7 @@ def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None 
     Args:
         path: The folder or file.
         data: Datasets of a run, or folders of datasets.
-        own: The questions and documents of a run over a user's own; those of this machine are remembered.
+        own: The questions and documents of a run over a user's own; a run holds no path to them.
     """
     if path.is_dir():
         return RunSource(path, data, own)
