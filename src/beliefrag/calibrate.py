@@ -129,13 +129,9 @@ def fit(
 ) -> Result[Artifact]:
     """Fit answerability and retrieval value to the recorded states of runs. No model is asked.
 
-    Args:
-        runs: Folders with recorded states.
-        label: What says whether an answer was right: judge, f1, exact_match or cover. By default judge where every
-            answer has a verdict, otherwise f1.
-        name: The name of the calibration; by default that of the model.
-        quality_on: Other runs to measure the quality of both fits on, instead of the held-out questions of `runs`.
-        out: The file to write it to. By default nothing is written.
+    The `label` says whether an answer was right: judge, f1, exact_match or cover; by default judge where every answer
+    has a verdict, otherwise f1. The quality is measured on the held-out questions, or on the runs of `quality_on`. The
+    calibration is written only where `out` is given.
     """
     folders, others = _folders(runs), _folders(quality_on)
     path = Path(out) if out is not None else None
@@ -208,17 +204,9 @@ def risk(
 ) -> Result[tuple[Artifact, RiskCoverageCurve | None]]:
     """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
 
-    It is chosen on the held-out questions of a recorded run, for one policy. No model is asked. The result holds the
-    calibration with its guarantees, and the curve; None where the policy declines every question.
-
-    Args:
-        artifact: The name or file of a calibration that was fitted for what the run was recorded with.
-        run: The folder of the run.
-        max_error: The largest share of wrong answers among those given, or several such targets.
-        confidence: The probability with which each limit must hold.
-        label: What says whether an answer was right, as in `fit`.
-        thresholds: The policy that the guarantee is for.
-        out: A new file, or that of this calibration, to write it with its guarantees to; the curve is drawn next to it.
+    It is chosen on the held-out questions of a recorded run, for the policy with these `thresholds`. No model is asked.
+    The result holds the calibration with its guarantees, and the curve; None where the policy declines every question.
+    `out` is a new file, or that of this calibration; the curve is drawn next to it.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     if not thresholds.abstain:
@@ -270,18 +258,10 @@ def tune(
 ) -> Result[Tuning]:
     """Choose thresholds from the recorded states of a run: the best for a token budget, or the cheapest good ones.
 
-    A setting is chosen on one part of the questions (xsel) and checked on another (xhold). No model is asked.
-
-    Args:
-        run: The folder of the run.
-        max_tokens: Choose the greatest quality at no more mean tokens per question than this.
-        min_quality: Choose the fewest tokens at no less mean quality than this. Without a goal nothing is chosen.
-        measure: The quality of an answer: f1, exact_match, cover or judge.
-        answer: Answer thresholds to try; by default values over their whole range.
-        retrieval_value: Retrieval thresholds to try, likewise.
-        calibration: The calibration to decide with; by default the shipped one that fits the run.
-        borrow: A calibration to decide with although it was fitted for something else.
-        out: The CSV file to write the table to. By default nothing is written.
+    A setting is chosen on one part of the questions (xsel) and checked on another (xhold): the greatest quality at no
+    more mean tokens than `max_tokens`, or the fewest tokens at no less quality than `min_quality`. No model is asked.
+    `answer` and `retrieval_value` are the thresholds to try, by default values over their whole range; `out` is the CSV
+    file of the table.
     """
     if max_tokens is not None and min_quality is not None:
         raise SettingsError("A token budget and a least quality are two goals.", remedy="Give one or the other.")
@@ -374,19 +354,9 @@ def auto(
     and asked. The fit is made on one part of them, chosen on another, and its quality is measured on the rest. A call
     with the same arguments continues where one was ended, if replies are cached.
 
-    Args:
-        docs: Files or folders.
-        out: The file of the calibration. The questions and the states go into a folder beside it.
-        n: How many questions to make.
-        method: The method to calibrate, beliefrag or lean; by default that of the settings.
-        searches: For lean: search where the first answer is unsure, so that the value of a search is fitted.
-        name: The name of the calibration; by default that of the model.
-        seed: Another seed draws other passages.
-        settings: As in `bench.run`.
-        concurrency: As in `bench.run`.
-        confirm: Called with the plan; if it returns False, no model is asked and the result is None.
-        progress: Called with how many questions are made, and how many are wanted.
-        run_progress: Called while the questions are asked.
+    The questions and the states go into a folder beside `out`. Lean searches where its first answer is unsure, unless
+    `searches` is off. If `confirm` returns False, no model is asked and the result is None. `progress` is called with
+    how many questions are made and wanted, `run_progress` while they are asked.
     """
     chosen = settings or use_server_model(load_settings({}).settings)
     if n < 10:

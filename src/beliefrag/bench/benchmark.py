@@ -191,7 +191,7 @@ class MethodComparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before the numbers: missing and failed episodes, questions that are left out."""
+        """Missing and failed episodes, and questions that are left out."""
         left_out = (_describe_left_out(each) for each in self.datasets if each.paired.left_out)
         return (*((self.incomplete,) if self.incomplete else ()), *left_out)
 
@@ -243,14 +243,9 @@ def run(
 ) -> Run:
     """Run methods on datasets, or continue a run. Episodes that lack a verdict are judged.
 
-    Args:
-        spec: What to run.
-        out: The run's folder. Every episode is on disk there as soon as it has ended.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: Most calls at a time.
-        on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
-        progress: Called at the beginning and after every episode.
-        control: Its `stop` and `cancel` end the run early; the same call continues it.
+    Every episode is in the folder `out` as soon as it has ended. The settings are by default those of the settings file
+    and the environment. With `on`, which is `ray` or `ray:ADDRESS`, the workers of a Ray cluster play the episodes.
+    `progress` is called at the beginning and after every episode; `control` ends the run early.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     return carry_out(prepared, on=on, progress=progress, control=control)

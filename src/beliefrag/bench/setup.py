@@ -66,7 +66,7 @@ class RunSpec:
     judge: bool = True
     judge_model: str | None = None
     judge_base_url: str | None = None
-    injection: Injection = Injection()
+    injection: Injection = Injection()  # noqa: RUF009 (frozen)
     """How much of what searches find is replaced."""
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""

@@ -447,8 +447,8 @@ def backbone(identity: str) -> str:
 
 def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
     """Return why the artifact was not fitted for this run."""
-    other_model = [f"fitted for {artifact.backbone}, not {here.model}"]
-    return (*(() if _is_fitted_for(artifact, here.model) else other_model), *_other_conditions(artifact, here))
+    other_model = (f"fitted for {artifact.backbone}, not {here.model}",)
+    return (*(other_model * (not _is_fitted_for(artifact, here.model))), *_other_conditions(artifact, here))
 
 
 def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
@@ -529,14 +529,9 @@ def select_guarantee(
     target = _describe_target(max_error, confidence)
     command = f"beliefrag calibrate risk FILE RUN --max-error {max_error:g} --confidence {confidence:g}"
     if thresholds.decline_below:
-        raise SettingsError(
-            f"max_error {max_error:g} sets thresholds.decline_below, which is already {thresholds.decline_below:g}.",
-            remedy="Set one of them.",
-        )
+        raise SettingsError("max_error sets thresholds.decline_below, which is set already.", remedy="Set one of them.")
     if not thresholds.abstain:
-        raise SettingsError(
-            f"Without abstaining, max_error {max_error:g} cannot be kept.", remedy="Set one or the other."
-        )
+        raise SettingsError("max_error cannot be kept without abstaining.", remedy="Set one or the other.")
     if calibration_warnings:
         raise CalibrationError(
             f"The calibration {artifact.name} carries no guarantee here: {'; '.join(calibration_warnings)}.",

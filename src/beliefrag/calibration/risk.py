@@ -51,11 +51,7 @@ _LEAN = "lean"
 
 @dataclass(frozen=True, eq=False)
 class RiskSample:
-    """How questions ended that took no part in the fit: one point for each question that the policy would answer.
-
-    Raises:
-        ValueError: The columns have different lengths, or a probability lies outside 0 to 1.
-    """
+    """How questions ended that took no part in the fit: one point for each question that the policy would answer."""
 
     probability: Floats
     correct: npt.NDArray[np.bool_]
