@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import format_duration, format_usage, run_to_end
+from beliefrag.bench.benchmark import Result, format_duration, format_usage, run_to_end
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
@@ -79,22 +78,6 @@ _FEWEST_HELD_OUT = 20
 _JUDGED = {"lean": ("uncertainty",), "beliefrag": ("support", "conflict", "uncertainty", "gap")}
 """The diagnostics that a model gives, by method. Those that compare words are left out of the fit on made questions: a
 made question has words of its passage, so they tell an answerable one at once, and people's questions not so."""
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class Result(Generic[_T]):
-    """What a function found, and the same as tables."""
-
-    found: _T
-    tables: tuple[Table, ...]
-    warnings: tuple[str, ...] = ()
-    """What to know before trusting it."""
-    files: tuple[Path, ...] = ()
-    """What was written."""
-
-    def _repr_html_(self) -> str:
-        return "\n".join(table._repr_html_() for table in self.tables)
 
 
 def collect(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
@@ -23,7 +23,7 @@ from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
-from beliefrag.report.run_report import cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.run_report import cost_lines, mean_notes, results_table, write_report
 from beliefrag.report.table import Table
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
@@ -84,10 +84,10 @@ class Run:
         return summarise(self.folder)
 
     def __str__(self) -> str:
-        return str(Report.from_summary(self.summary()))
+        return str(report(self.folder))
 
     def _repr_html_(self) -> str:
-        return Report.from_summary(self.summary())._repr_html_()
+        return report(self.folder)._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,74 +144,23 @@ class Preview:
         return "\n".join(self.lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The numbers of a run as tables."""
+@dataclass(frozen=True)
+class Result(Generic[_T]):
+    """What a function found, and the same as tables, which a notebook shows and `print` prints."""
 
-    summary: Summary
-    results: Table
-    """One row for each dataset and method."""
+    found: _T
     tables: tuple[Table, ...]
-    """All tables of the written report."""
-    notes: tuple[str, ...]
-    costs: Mapping[str, str]
-    """What the methods and the judge cost, in words."""
+    warnings: tuple[str, ...] = ()
+    """What to know before trusting it."""
     files: tuple[Path, ...] = ()
     """What was written."""
 
-    @classmethod
-    def from_summary(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
-        """Return the report on these numbers."""
-        tables, notes, costs = report_tables(summary), mean_notes(summary), cost_lines(summary)
-        return cls(summary, results_table(summary), tuple(tables), tuple(notes), dict(costs), tuple(files))
-
-    def to_pandas(self) -> Any:
-        """Return the results as a pandas DataFrame."""
-        return self.results.to_pandas()
-
     def __str__(self) -> str:
-        return self.results.to_text() + "\n".join(self._remarks())
+        return "".join(table.to_text() for table in self.tables) + "\n".join(self.warnings)
 
     def _repr_html_(self) -> str:
-        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self._remarks())
-
-    def _remarks(self) -> list[str]:
-        return [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
-
-
-@dataclass(frozen=True, slots=True)
-class MethodComparison:
-    """How two methods of a run compare on the same questions: the first minus the second."""
-
-    first: str
-    second: str
-    datasets: tuple[DatasetComparison, ...]
-    incomplete: str = ""
-    """Which episodes are missing or failed, in words; empty if none."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Missing and failed episodes, and questions that are left out."""
-        left_out = (_describe_left_out(each) for each in self.datasets if each.paired.left_out)
-        return (*((self.incomplete,) if self.incomplete else ()), *left_out)
-
-    @property
-    def table(self) -> Table:
-        """One row for each dataset and measure."""
-        one, other = METHODS.title(self.first), METHODS.title(self.second)
-        headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
-        rows = [row for each in self.datasets for row in _comparison_rows(each)]
-        return Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas DataFrame."""
-        return self.table.to_pandas()
-
-    def __str__(self) -> str:
-        return self.table.to_text() + "\n".join(self.warnings)
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
+        tables = "\n".join(table._repr_html_() for table in self.tables)
+        return tables + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
 
 
 def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
@@ -318,20 +267,31 @@ async def carry_out_async(
         await setup.aclose()
 
 
-def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
+def report(folder: str | Path, *, out: str | Path | None = None) -> Result[Summary]:
     """Return the numbers of a run, with intervals; with `out` also write them as Markdown, CSV, LaTeX and HTML."""
     summary = summarise(Path(folder))
-    return Report.from_summary(summary, () if out is None else write_report(summary, Path(out)))
+    files = () if out is None else tuple(write_report(summary, Path(out)))
+    notes = (f"note: {note}" for note in mean_notes(summary))
+    costs = (f"{what}: {words}" for what, words in cost_lines(summary))
+    return Result(summary, (results_table(summary),), (summary.first_line, *notes, *costs), files)
 
 
-def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
+def compare(
+    folder: str | Path, first: str, second: str, *, allow_unequal: bool = False
+) -> Result[tuple[DatasetComparison, ...]]:
     """Compare two methods of a run on the same questions, in F1 and in tokens.
 
     With `allow_unequal` they are compared on the questions that both finished, where they did not finish the same ones.
     """
     record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
     found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))
-    return MethodComparison(first, second, found, describe_incomplete(record, episodes, first, second))
+    incomplete = describe_incomplete(record, episodes, first, second)
+    left_out = (_describe_left_out(each) for each in found if each.paired.left_out)
+    one, other = METHODS.title(first), METHODS.title(second)
+    headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
+    rows = [row for each in found for row in _comparison_rows(each)]
+    table = Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
+    return Result(found, (table,), (*((incomplete,) if incomplete else ()), *left_out))
 
 
 def format_usage(usage: Usage) -> str:
