@@ -74,7 +74,6 @@ def score_peer(line: Mapping[str, Any], answers: Sequence[str]) -> Outcome:
 
 def score_method(episode: Episode) -> Outcome:
     """The outcome of an episode of a run."""
-    timing = episode.timing
     return Outcome(
         system=episode.key.method,
         dataset=episode.key.dataset,
@@ -84,7 +83,7 @@ def score_method(episode: Episode) -> Outcome:
         tokens=episode.usage.tokens,
         calls=episode.usage.calls,
         searches=episode.usage.searches,
-        seconds=None if timing.seconds is None or timing.cached_calls else round(timing.seconds, 1),
+        seconds=None if episode.usage.cached_calls else round(episode.seconds, 1),
         processor_seconds=None,
         error=episode.error.cause if episode.error else None,
     )

@@ -71,7 +71,7 @@ def test_settings_are_compared_on_the_questions_that_no_setting_failed() -> None
     ],
 )
 def test_replies_are_sorted_by_what_is_wrong_with_them(purpose: str, reply: str, earlier: list[str], kind: str) -> None:
-    call = ModelCall(0, purpose, reply, 1, 1, "it", 0)
+    call = ModelCall(purpose=purpose, reply=reply, tokens_in=1, tokens_out=1, counted_by="it")
     assert kind_of(call, earlier) == kind
 
 

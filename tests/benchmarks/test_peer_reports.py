@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from beliefrag.bench import Run
-from beliefrag.record import Episode, EpisodeKey, Failure, Timing
-from beliefrag.types import Usage
+from beliefrag.record import Episode, Failure
+from beliefrag.record import Outcome as EpisodeOutcome
+from beliefrag.types import Question, Usage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.results import Outcome, Report, score_method, score_peer
 
@@ -44,24 +45,24 @@ def test_a_line_of_a_peer_is_scored_and_a_failure_keeps_only_its_kind() -> None:
 
 def _episode() -> Episode:
     return Episode(
-        key=EpisodeKey("musique", "lean", "1", 0),
-        outcome="answered",
+        dataset="musique",
+        method="lean",
+        question=Question("", "1"),
+        outcome=EpisodeOutcome.ANSWERED,
         answer="Archer",
-        reason="the one search is made",
-        sources=(),
-        steps=(),
-        calls=(),
         metrics={"f1": 0.5, "cover": 1.0},
         usage=Usage(calls=2, tokens_in=90, tokens_out=10, searches=1),
-        timing=Timing(model_seconds=4.0, seconds=5.04, cached_calls=0),
+        seconds=5.04,
     )
 
 
 def test_the_seconds_of_an_episode_from_the_cache_are_unknown() -> None:
     episode = _episode()
     assert score_method(episode) == Outcome("lean", "musique", "1", 0.5, 1.0, 100, 2, 1, 5.0, None, None)
-    assert score_method(replace(episode, timing=replace(episode.timing, cached_calls=1))).seconds is None
-    failed = score_method(replace(episode, outcome="failed", metrics={}, error=Failure("ModelError", "secret")))
+    cached = episode.model_copy(update={"usage": replace(episode.usage, cached_calls=1)})
+    assert score_method(cached).seconds is None
+    error = Failure(cause="ModelError", message="secret")
+    failed = score_method(episode.model_copy(update={"outcome": EpisodeOutcome.FAILED, "metrics": {}, "error": error}))
     assert (failed.f1, failed.error) == (0.0, "ModelError")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from beliefrag.events import CallFinished
 
-from beliefrag import Answered, BeliefRAG, Failed, Passage, Result, Stopped
+from beliefrag import BeliefRAG, Passage
+from beliefrag.record import Episode
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
 
 PASSAGES = [Passage("fram", "Fram", "The Fram was designed by Colin Archer, who was born in Larvik.")]
@@ -21,12 +21,12 @@ def well(request: Request) -> Response:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat_server: ChatServer) -> Callable[[], Result]:
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat_server: ChatServer) -> Callable[[], Episode]:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
 
-    def asked() -> Result:
+    def asked() -> Episode:
         with BeliefRAG(
             passages=PASSAGES, model="m", base_url=chat_server.url, borrow="published", timeout=1.0, retry_seconds=3.0
         ) as rag:
@@ -35,88 +35,86 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat_server: ChatServer
     return asked
 
 
-def repairs(result: Result) -> list[dict[str, int]]:
-    return [dict(event.repairs) for event in result.events if isinstance(event, CallFinished)]
+def repairs(result: Episode) -> list[dict[str, int]]:
+    return [dict(call.repairs) for call in result.calls]
 
 
-def failed(result: Result, cause: str, *words: str) -> None:
-    assert isinstance(result.outcome, Failed)
-    assert result.outcome.cause == cause
-    assert result.answer is None
-    assert "\n" not in result.outcome.error
+def failed(result: Episode, cause: str, *words: str) -> None:
+    assert (result.outcome, result.cause, result.answer) == ("failed", cause, None)
+    assert result.error is not None and "\n" not in result.message
     for word in words:
-        assert word in f"{result.outcome.error} {result.outcome.remedy}"
+        assert word in f"{result.message} {result.error.remedy}"
 
 
-def test_a_server_that_is_well_answers(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_server_that_is_well_answers(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(well)
     result = ask()
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert result.answer == "Larvik"
     assert result.usage.calls == 2
 
 
-def test_a_server_that_is_down_is_said_to_be_unreachable(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_server_that_is_down_is_said_to_be_unreachable(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.stop()
     failed(ask(), "TransportError", chat_server.host)
 
 
-def test_a_server_that_is_too_slow_times_out(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_server_that_is_too_slow_times_out(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(completion(VERDICT, delay=30.0))
     failed(ask(), "TransportError", "1 s")
 
 
-def test_a_server_that_is_busy_is_asked_again(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_server_that_is_busy_is_asked_again(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(failure(429, "slow down", **{"Retry-After": "0"}), well)
     result = ask()
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert result.usage.retries == 1
     assert result.usage.calls == 2
 
 
-def test_a_server_that_keeps_failing_is_given_up_on(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_server_that_keeps_failing_is_given_up_on(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(failure(500, "boom"))
     failed(ask(), "TransportError", "500")
 
 
-def test_an_empty_message_is_asked_for_once_more(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_an_empty_message_is_asked_for_once_more(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(completion(""), well)
     result = ask()
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert (result.usage.calls, result.usage.retries) == (2, 1)
     assert result.usage.wasted_tokens > 0
 
 
-def test_a_server_that_only_sends_empty_messages_fails(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_server_that_only_sends_empty_messages_fails(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(completion(""))
     failed(ask(), "EmptyReplyError", "empty")
 
 
-def test_text_around_the_json_is_passed_over_and_counted(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_text_around_the_json_is_passed_over_and_counted(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(completion(f"Certainly! Here it is:\n```json\n{VERDICT}\n```\nAnything else?"), well)
     result = ask()
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert repairs(result)[0] == {"repaired": 1}
 
 
-def test_nonsense_from_the_verifier_is_read_with_caution(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_nonsense_from_the_verifier_is_read_with_caution(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(completion("The moon is made of cheese."), completion("Or of glass."), well)
     result = ask()
-    assert isinstance(result.outcome, Stopped)
+    assert result.outcome == "stopped"
     assert repairs(result)[:2] == [{"asked_again": 1}, {"unusable": 1}]
 
 
-def test_a_body_that_is_no_completion_fails(ask: Callable[[], Result], chat_server: ChatServer) -> None:
+def test_a_body_that_is_no_completion_fails(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
     chat_server.play(Response(b"<html>It works!</html>", content_type="text/html"))
     failed(ask(), "TransportError", "web page", "base URL")
 
 
 def test_what_was_paid_for_before_a_failure_is_not_paid_for_again(
-    ask: Callable[[], Result], chat_server: ChatServer
+    ask: Callable[[], Episode], chat_server: ChatServer
 ) -> None:
     chat_server.play(completion(VERDICT), failure(400, "no"))
     failed(ask(), "TransportError", "400")
     chat_server.play(well)
     result = ask()
-    assert isinstance(result.outcome, Answered)
+    assert result.outcome == "answered"
     assert result.usage.cached_calls == 1

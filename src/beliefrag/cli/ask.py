@@ -172,12 +172,7 @@ async def run_episode(
 
 @contextlib.contextmanager
 def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
-    """Return what writes steps to a new file, a pipe or a device; each is on disk as soon as it ends.
-
-    Raises:
-        SettingsError: The file exists already, or cannot be written.
-        BeliefRAGError: At the end: some steps could not be written. The answer was given all the same.
-    """
+    """Return what writes steps to a new file, a pipe or a device; each is on disk as soon as it ends."""
     is_new = not path.exists()
     try:
         file = path.open("xb" if is_new or path.is_file() else "wb")

@@ -132,7 +132,7 @@ def test_a_run_over_own_documents_shows_questions_gold_answers_passages_and_prom
     assert episode.gold is not None
     assert episode.gold.answers == ("Colin Archer",)
     (passage,) = episode.passages.values()
-    assert "The Fram was designed by Colin Archer." in (passage.text or "")
+    assert passage is not None and "The Fram was designed by Colin Archer." in passage.text
     assert episode.notes == ()
     assert "Who designed the Fram?" in prompts.calls[0][-1]["content"]
     # The run can be given away: it names no folder.
@@ -159,5 +159,5 @@ def test_own_documents_that_were_changed_are_not_taken_for_those_of_the_run(own_
     episode = source.episode(1)
     source.close()
     assert episode.question == "Who designed the Fram?"
-    assert all(passage.text is None for passage in episode.passages.values())
+    assert set(episode.passages.values()) == {None}
     assert mentions(episode.notes[0], "corpus", "passages are not shown")
