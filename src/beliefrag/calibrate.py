@@ -185,7 +185,7 @@ def risk(
     thresholds: Thresholds = Thresholds(),
     out: str | Path | None = None,
 ) -> Result[tuple[Artifact, RiskCoverageCurve | None]]:
-    """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
+    """Choose the least answerability to answer at for which at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of a recorded run, for the policy with these `thresholds`. No model is asked.
     The result holds the calibration with its guarantees, and the curve; None where the policy declines every question.

@@ -109,7 +109,7 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     found = calibrate.auto(docs, out=out, n=60, method="beliefrag", settings=SETTINGS, confirm=confirm)
     assert found is not None and out.exists()
     assert mentions(told[0], "60 questions", "120 passages", "calls")
-    assert dict(found.tables[0].rows[:3]) == {"single": "27", "two_hop": "18", "unanswerable": "15"}
+    assert found.tables[0].rows[:3] == (("single", "27"), ("two_hop", "18"), ("unanswerable", "15"))
     # What can be answered is told from what cannot: the passage of each unanswerable question is gone.
     artifact = found.found
     assert artifact.fit is not None

@@ -108,7 +108,7 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
     wanted = {kind: count * _SPARE for kind, count in _share_out(n).items()}
     seeds = [QuestionSeed("unanswerable", (each,)) for each in removed[: wanted["unanswerable"]]]
     seeds += [QuestionSeed("single", (each,)) for each in kept[: wanted["single"]]]
-    # Two hops begin at the other end, so that few passages are asked about twice.
+    # Two hops begin at the other end: few passages are asked about twice.
     seeds += itertools.islice(_find_pairs(kept[::-1]), wanted["two_hop"])
     return seeds
 

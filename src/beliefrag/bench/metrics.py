@@ -43,11 +43,7 @@ def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
 
 
 def accepted_answers(gold: Gold) -> tuple[str, ...]:
-    """Return the answers that exact match and F1 compare with.
-
-    Where an answer has several parts, naming one part is not an exact match: the parts are put together, one spelling
-    each, in their order. (Only a few RGB questions have more than one part; at most 64 combinations are made.)
-    """
+    """Return the answers that exact match and F1 compare with: of several parts, one spelling each, in their order."""
     if len(gold.answer_groups) < 2:
         return gold.answers
     return tuple(" ".join(parts) for parts in itertools.islice(itertools.product(*gold.answer_groups), _COMBINATIONS))

@@ -96,7 +96,7 @@ def _read_user_records(path: Path, left_out: list[str]) -> Iterator[RawRecord | 
     feedback: dict[str, RawRecord] = {}
     for record in records:
         if isinstance(record, RawRecord) and _FEEDBACK in record.data:
-            # Removed and added again, so that questions have the order of their last lines.
+            # Removed and added again: questions have the order of their last lines.
             asked = " ".join(str(record.data.get("question")).split())
             feedback.pop(asked, None)
             feedback[asked] = record

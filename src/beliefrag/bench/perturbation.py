@@ -115,7 +115,7 @@ class Falsehood:
 
 
 class FalseAnswers:
-    """Finds the falsehood of each question of a dataset, drawn from the answers of all of them.
+    """Finds a false claim about each question of a dataset, drawn from the answers of all of them.
 
     The passages are for the false ones that the dataset brings itself.
     """
@@ -129,11 +129,11 @@ class FalseAnswers:
         for question in asked:
             if not question.gold.is_set and (kind := answer_kind(question.gold.answers[0])):
                 by_kind[kind].setdefault(normalise(question.gold.answers[0]), question.gold.answers[0])
-        # Sorted, so that the order of the file plays no part.
+        # Sorted: the order of the file plays no part.
         self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
 
     def find_falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
-        """Return a false claim for the question; None where there is none."""
+        """Return a false claim for the question, or None."""
         gold = labelled.gold
         if gold.is_set:
             return None

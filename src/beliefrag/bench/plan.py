@@ -165,7 +165,7 @@ class Jobs:
         return len(self._waiting) + sum(map(len, self._reserved))
 
     def take(self, lane: int) -> Job | None:
-        """Return the next job of a lane; None if there is none left."""
+        """Return the next job of a lane, or None at the end."""
         own = self._reserved[lane]
         if own:
             return own.popleft()

@@ -181,7 +181,7 @@ class AnswerabilityReport(_Strict):
     selection: Mapping[str, float]
     coefficients: Mapping[str, Mapping[str, Bounded]]
     alone: Mapping[str, float]
-    """AUC of each diagnostic by itself on the fitted questions: 0.5 is no signal."""
+    """AUC of each diagnostic by itself on the fitted questions; 0.5 carries no signal."""
     held_out: Quality | None
 
 
@@ -363,7 +363,7 @@ class Artifact(_Strict):
 
 
 def write_artifact(artifact: Artifact, path: Path) -> None:
-    """Write an artifact through a temporary file, so that a kill leaves the old file or the new one."""
+    """Write an artifact through a temporary file: a kill leaves the old file or the new one."""
     unfinished = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -392,7 +392,7 @@ def load_artifact(name_or_path: str) -> Artifact:
         return Artifact.model_validate_json(Path(name_or_path).expanduser().read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CalibrationError(
-            f"There is no calibration called {name_or_path!r}.",
+            f"No calibration is called {name_or_path!r}.",
             remedy=f"Give a file, or one of {', '.join(shipped)}.",
         ) from None
     except ValidationError as error:
@@ -410,7 +410,7 @@ def load_artifact(name_or_path: str) -> Artifact:
 
 
 def count_guarantees_in_file(path: Path) -> int:
-    """Count the guarantees of the calibration in a file that is about to be replaced; 0 if there is no file."""
+    """Count the guarantees of the calibration in a file that is about to be replaced; 0 without a file."""
     if not path.is_file():
         return 0
     try:
@@ -475,7 +475,7 @@ def _other_conditions(artifact: Artifact, here: RunConditions) -> Iterator[str]:
         yield f"fitted with the {artifact.verifier} verifier, not {here.verifier}"
     if changed := [name for name, digest in artifact.prompts.items() if here.prompts.get(name, digest) != digest]:
         yield f"fitted with other prompts ({', '.join(changed)})"
-    # The paper names its retriever in words: there is no identity to compare.
+    # The paper names its retriever in words, not by an identity.
     if artifact.origin == "fitted" and here.retriever not in (None, artifact.retriever):
         yield f"fitted with the retriever {artifact.retriever}, not {here.retriever}"
 

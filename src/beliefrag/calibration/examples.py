@@ -232,7 +232,7 @@ def label_searches(
     """Return the unanswerable states from which a search was made, positive where the state after it was answerable.
 
     A search at the end of a correction is left out: the policy does not ask what it is worth. `is_consulted` returns
-    whether it asks at a state; where the query was rewritten before the search, that is the state before the rewriting.
+    whether it asks at a state; for a rewritten query that is the state before the rewriting.
     """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))

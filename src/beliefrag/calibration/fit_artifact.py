@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -40,7 +40,7 @@ from beliefrag.policy import ScoreScale
 from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
-from beliefrag.runs.statistics import MIN_QUESTIONS, Floats
+from beliefrag.runs.statistics import MIN_QUESTIONS
 
 _LEAST_QUESTIONS = 10
 """With fewer questions of either outcome three weights would be guesses: the paper's schedule is better."""
@@ -77,7 +77,9 @@ def fit_artifact(
     # The logistic kind is the paper's.
     kind, selection = choose_kind(fits, choosing) if len(choosing) else ("logistic", {})
     answerability = fits.kinds[kind]
-    found = _measure(lambda some: predict_answerability(some, answerability.function()), unseen, own.rate)
+    found = None
+    if len(unseen):
+        found = measure_quality(predict_answerability(unseen, answerability.function()), unseen, own.rate)
     report = AnswerabilityReport(
         counts=counts,
         without_evidence=left_out.without_evidence,
@@ -144,10 +146,6 @@ def fit_artifact(
     )
 
 
-def _measure(predict: Callable[[Examples], Floats], unseen: Examples, base_rate: float) -> Quality | None:
-    return measure_quality(predict(unseen), unseen, base_rate) if len(unseen) else None
-
-
 def _require_both_outcomes(own: Examples, label: Label) -> None:
     remedy = "Collect more questions, or take another --label."
     if not len(own):
@@ -174,11 +172,14 @@ def _fit_value(
         )
         return None, None, (reason,)
     value, idle = fit_value(own)
+    held_out = None
+    if len(unseen):
+        held_out = measure_quality(predict_retrieval_value(unseen, value.function()), unseen, own.rate)
     report = ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),
         coefficients=estimate_logistic(value_columns(own), own, VALUE_COLUMNS),
-        held_out=_measure(lambda some: predict_retrieval_value(some, value.function()), unseen, own.rate),
+        held_out=held_out,
     )
     warnings = [f"{name} does not vary in the fitted searches, and has weight 0" for name in idle]
     if report.held_out is None:

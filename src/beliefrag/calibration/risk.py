@@ -115,7 +115,7 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
     grid = np.array(GRID)
     every, wrongs = np.sort(points.probability), np.sort(points.probability[~points.correct])
     answered, wrong = (len(each) - np.searchsorted(each, grid, "left") for each in (every, wrongs))
-    # With no point there is no evidence: bdtr(0, 0, .) is 1, and nothing is rejected.
+    # Without a point bdtr(0, 0, .) is 1, and nothing is rejected.
     rejected = bdtr(wrong, answered, max_error) <= level
     lowest: int | None = None
     for start in STARTS:

@@ -181,7 +181,7 @@ def _choose_recordings(
     """Return the recording of each question whose answers have the measure, and a note about the others."""
     asked = {(name, key) for name, dataset in run.datasets.items() for key in dataset.question_ids}
     found: dict[_Question, Trajectory] = {}
-    # Sorted, so that the order of the file and of its methods changes no number.
+    # Sorted: the order of the file and of its methods changes no number.
     own = [each for each in trajectories if each.method in RECORDING and (each.dataset, each.question_id) in asked]
     for each in sorted(own, key=lambda t: (t.dataset, t.question_id, RECORDING.index(t.method))):
         tried = [state for state in each.states if state.answer is not None]

@@ -210,12 +210,7 @@ def import_dataset(
 ) -> Card:
     """Read published files and write them in the common form into a new or empty folder.
 
-    Args:
-        name: The format, such as `hotpotqa`.
-        files: The published files, compressed with gzip or not.
-        out: The folder.
-        corpus: Further passages to search, in the common form, for a benchmark that has none of its own.
-        skip_broken: Leave out records that cannot be read, and list them in the card. Otherwise they are an error.
+    `corpus` has further passages to search. With `skip_broken`, records that cannot be read are listed in the card.
     """
     published = find_format(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -190,7 +190,7 @@ class RowDatabase:
 
         None where the query's form does not show that: nested queries and set operations.
         """
-        # Strings are blanked, so that a word within one is not taken for a keyword; positions stay.
+        # Words within strings are not keywords; positions stay.
         bare = _STRINGS.sub(lambda found: "'" + " " * (len(found[0]) - 2) + "'", query)
         matched = None if _NESTED.search(bare) else _RANGE.search(bare)
         if matched is None:
@@ -236,5 +236,5 @@ def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    # A sum of prices ends in ...0000005 or not by the order of its terms; nobody would answer so.
+    # A sum of prices ends in ...0000005 or not by the order of its terms.
     return str(round(value, 6) if isinstance(value, float) else value)
