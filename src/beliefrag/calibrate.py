@@ -52,9 +52,9 @@ from beliefrag.calibration.risk import (
     risk_coverage,
 )
 from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_thresholds
-from beliefrag.engine.assembly import open_model
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
+from beliefrag.opening import open_model
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
