@@ -1,8 +1,7 @@
 """State collectors visit the states that a calibration is fitted on. They are not methods to compare.
 
 A collector measures and corrects as BeliefRAG does, but never takes the answer gate: it searches until the budget
-ends, and at each state asks, off the budget, what the answer would be. So it visits states of all rounds, before and
-after corrections, whether or not some calibration would have ended the episode there.
+ends, and at each state asks, off the budget, what the answer would be.
 """
 
 from __future__ import annotations
