@@ -73,14 +73,7 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        arguments: What was typed after `beliefrag`; by default the arguments of the process.
-
-    Returns:
-        The exit code: 0 done or answered, 1 failed, 2 wrong usage, 3 abstained, 130 interrupted.
-    """
+    """Run one command and return the exit code: 0 done or answered, 1 failed, 2 wrong usage, 3 abstained."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a question mark instead of losing the answer.
         if isinstance(stream, io.TextIOWrapper):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
     from beliefrag.bench.runner import RunControl
     from beliefrag.bench.setup import RunSpec
-    from beliefrag.record import EpisodeSummary
     from beliefrag.settings import Settings
 
 _MANY_CALLS = 1_000
@@ -183,63 +182,22 @@ def _print_result(found: Run, spec: RunSpec) -> int:
     return output.FAILED if again else output.OK
 
 
-@dataclass(slots=True)
-class _Sums:
-    """Sums over the finished episodes of one dataset and method."""
-
-    total: int = 0
-    done: int = 0
-    finished: int = 0
-    f1: float = 0.0
-    scored: int = 0
-    tokens: int = 0
-
-    def add(self, episode: EpisodeSummary) -> None:
-        self.done += 1
-        if not episode.finished:
-            return
-        self.finished += 1
-        self.tokens += episode.usage.tokens
-        if (f1 := episode.metrics.get("f1")) is not None:
-            self.f1 += f1
-            self.scored += 1
-
-    def __str__(self) -> str:
-        f1 = f"{self.f1 / self.scored:.3f}" if self.scored else "-"
-        failed = f", {self.done - self.finished} failed" if self.done > self.finished else ""
-        return f"{self.done} of {self.total}, F1 {f1}, {self.tokens / max(1, self.finished):,.0f} tokens{failed}"
-
-
 @contextlib.contextmanager
 def _show_run() -> Iterator[Callable[[RunProgress], None]]:
-    """Show on standard error how a run goes, with a line for each method that is done with a dataset."""
+    """Show on standard error how far a run is."""
     import time
 
-    from beliefrag.methods import METHODS
-
-    sums: dict[tuple[str, str], _Sums] = {}
+    failed = 0
     began = time.monotonic()
     with output.show_progress("running") as show:
 
         def take(progress: RunProgress) -> None:
-            plan, episode = progress.plan, progress.episode
-            if episode is None:
-                ahead = {*plan.to_judge, *plan.to_play}
-                for key in ahead:
-                    sums.setdefault((key.dataset, key.method), _Sums()).total += 1
-                for each in progress.earlier:
-                    place = (each.key.dataset, each.key.method)
-                    if place in sums and each.key not in ahead:
-                        sums[place].total += 1
-                        sums[place].add(each)
+            nonlocal failed
+            if progress.episode is None:
                 return
-            dataset, method = place = (episode.key.dataset, episode.key.method)
-            sums[place].add(episode)
-            words = f"{dataset} {METHODS.title(method)}: {sums[place]}"
-            left = (time.monotonic() - began) / progress.done * (plan.left - progress.done) / 60
-            count = f"{progress.done:,} of {plan.left:,} episodes, about {left:.0f} min left"
-            show(progress.done, plan.left, f"{count}; {words}")
-            if sums[place].done >= sums[place].total:
-                output.print_notice(words)
+            done, total = progress.done, progress.plan.left
+            failed += not progress.episode.finished
+            minutes = (time.monotonic() - began) / done * (total - done) / 60
+            show(done, total, f"{done:,} of {total:,} episodes, {failed:,} failed, about {minutes:.0f} min left")
 
         yield take

@@ -40,9 +40,6 @@ def auto(
 ) -> None:
     """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
 
-    Some questions need one passage, some need two, and some have no answer, because their passage is taken out. Its
-    quality is measured on questions that nothing was fitted on. The estimate is printed first.
-
     Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
     """
     from beliefrag import calibrate
@@ -155,9 +152,6 @@ def ranker(
     out: Annotated[Path, option("FILE", "Where to write the ranker.")] = Path("ranker.npz"),
 ) -> None:
     """Fit the ranker of linked retrieval on your own questions and documents. No model is asked.
-
-    A passage is needed if it holds an answer word for word. Three questions in ten are held out, and show whether
-    your ranker finds more than the shipped one.
 
     Example: beliefrag calibrate ranker --questions questions.csv --docs handbook --out ranker.npz
     """
@@ -273,9 +267,6 @@ def risk(
 ) -> None:
     """Choose the least answerability to answer at so that at most a given share of the answers is wrong.
 
-    It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
-    'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.
-
     Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """
     from beliefrag import calibrate
@@ -326,8 +317,6 @@ def tune(
     given: GivenSettings,
 ) -> None:
     """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
-
-    No model is asked. Thresholds are chosen on one part of the questions (xsel) and reported on another (xhold).
 
     Example: beliefrag tune runs/states --max-tokens 4000
     """

@@ -31,8 +31,6 @@ def index(
 ) -> None:
     """Build an index of documents so that many questions can use it. Run it again to update the index.
 
-    Reads text, Markdown, HTML, PDF, DOCX, JSON Lines and CSV, and lists the files that it could not read.
-
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
     from beliefrag import index as make_index
@@ -65,7 +63,6 @@ def index(
 
 
 def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
-
     if as_json:
         typer.echo(json.dumps({"index": out, **asdict(report)}, default=str))
         return

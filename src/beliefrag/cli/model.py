@@ -30,8 +30,6 @@ def pull(
 ) -> None:
     """Download weights into the cache folder and verify their hash, or list the weights that are known by name.
 
-    Resumes an interrupted download.
-
     Example: beliefrag model pull qwen2.5-coder-1.5b
     """
     from beliefrag.models.download import pull as download

@@ -30,9 +30,7 @@ def study(
     how: options.RunOptions,
     given: GivenSettings,
 ) -> None:
-    """Make one study, or all: run what it needs, and write its numbers, its figure and a page.
-
-    Give the same command again to resume. With --label judge a model judges the answers.
+    """Make one study, or all: run what it needs, and write its page. Give the same command again to resume.
 
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
