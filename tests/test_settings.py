@@ -104,7 +104,7 @@ def test_a_misspelt_variable_is_told_and_passed_over(
 
 
 def test_a_file_that_was_named_must_exist() -> None:
-    with pytest.raises(SettingsError, match="no settings file"):
+    with pytest.raises(SettingsError, match="does not exist"):
         load_settings(config=Path("nowhere.toml"))
 
 

@@ -41,7 +41,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
     chance = random.Random(20261115)
     file = home / "killed" / "episodes.jsonl"
     kills = 0
-    for _ in range(6):
+    for _ in range(3):
         process = subprocess.Popen(command(*line), stderr=subprocess.PIPE, env=environment)
         reached = len(file.read_bytes().splitlines()) if file.exists() else 0
         goal = reached + chance.randrange(0, 25)
@@ -51,7 +51,7 @@ def test_killed_at_any_moment_and_resumed_equals_the_uninterrupted_run(home: Pat
         kills += process.poll() is None
         process.kill()
         process.communicate()
-    assert kills >= 4, "it was over before it was killed often enough to mean something"
+    assert kills >= 2, "it was over before it was killed often enough to mean something"
     done = subprocess.run(command(*line), capture_output=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert comparable_lines(home / "killed") == whole

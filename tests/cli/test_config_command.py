@@ -18,16 +18,12 @@ def rows(ran: Ran) -> dict[str, tuple[str, str]]:
 
 
 def test_each_source_is_named(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = home.parent / "home" / ".config" / "beliefrag"
-    own.mkdir(parents=True)
-    (own / "config.toml").write_text("timeout = 7\n[budget]\nrounds = 9\n")
     (home / "beliefrag.toml").write_text('model = "mine"\n[budget]\nrounds = 2\n')
     monkeypatch.setenv("BELIEFRAG_BUDGET__TOP_K", "4")
     ran = beliefrag("config", "show")
     assert ran.code == 0
     found = rows(ran)
     assert list(found) == [name for name, _, _ in load_settings().rows()]
-    assert found["timeout"] == ("7.0", str(own / "config.toml"))
     assert found["model"] == ("mine", "beliefrag.toml")
     assert found["budget.rounds"] == ("2", "beliefrag.toml")
     assert found["budget.top_k"] == ("4", "BELIEFRAG_BUDGET__TOP_K")
