@@ -291,13 +291,9 @@ def _print_previews(prepared: PreparedStudies) -> dict[str, Plan]:
     from beliefrag.bench.benchmark import format_duration
 
     plans: dict[str, Plan] = {}
-    previews = prepared.previews()
-    while True:
-        with output.show_status("opening datasets and model"):
-            found = next(previews, None)
-        if found is None:
-            break
-        name, preview = found
+    with output.show_status("opening datasets and model"):
+        previews = list(prepared.previews())
+    for name, preview in previews:
         for line in (f"run {name}:", *preview.lines):
             output.print_notice(line)
         plans[name] = preview.plan

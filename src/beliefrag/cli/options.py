@@ -105,12 +105,10 @@ class LabelledQuestions:
             raise SettingsError(
                 "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
             )
+        if (self.questions is None) != (not self.docs):
+            raise SettingsError("--questions and --docs go together.", remedy="Give both, or --data alone.")
         if self.questions is None:
-            if self.docs:
-                raise SettingsError("--docs needs --questions; --data has its own passages.", remedy="Leave one out.")
             return tuple(join_paths(self.data, further) or ()), ()
-        if not self.docs:
-            raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
         from beliefrag import bench
 
         with show_status("reading documents"):
