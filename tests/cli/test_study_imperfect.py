@@ -40,6 +40,7 @@ def data(home: Path) -> list[str]:
     return ["--data", "north", "south", "rgb", "holobench", "--model", model, *BORROWED, "--yes"]
 
 
+@pytest.mark.usefixtures("without_pictures")
 def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_same_numbers(
     beliefrag: Command, home: Path, data: list[str]
 ) -> None:
