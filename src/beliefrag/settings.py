@@ -264,7 +264,7 @@ def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix
     source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")
     if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return SettingsError(
-            f"There is no setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
+            f"Unknown setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
         )
     origin = "" if source == "given" else f" (from {source})"
     words = first["msg"].removeprefix("Value error, ")

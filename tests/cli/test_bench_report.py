@@ -197,7 +197,7 @@ def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_s
     assert mentions(ahead(ran)["cost of the judge"], "no method's", f"${judge:,.2f}")
     page = (north / "run" / "report" / "report.md").read_text(encoding="utf-8")
     assert f"| cost | 4 calls, {sum(r.usage.tokens_in for r in found):,} tokens in" in page
-    # A price that was mended is taken by the next command; one that was taken away is still known to the run.
+    # The next command takes a changed price; the run still knows a price that was removed.
     (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 2000000\ntokens_out = 6000000\n")
     beliefrag(*line)
     (north / "beliefrag.toml").unlink()

@@ -208,7 +208,7 @@ def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Comman
     assert ran.code == 1
     broken = {name for name, (state, _) in found.items() if state == "problem"}
     assert broken == {"recorded replies", "settings", "model", "documents", "index"}
-    assert "no setting 'colour'" in found["settings"][1]
+    assert "Unknown setting 'colour'" in found["settings"][1]
 
 
 def test_a_package_that_breaks_when_imported_is_named(

@@ -24,7 +24,7 @@ REGISTRIES = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, STUDIES, MODEL_PR
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Makes this process know no more than a new one: what it finds out about packages is forgotten afterwards."""
+    """Forget before and after a test what this process knows of packages."""
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_reported", set())
         vars(registry).pop("_offers", None)

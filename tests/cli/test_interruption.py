@@ -61,7 +61,7 @@ def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: i
     process = subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     chunks: list[bytes] = []
-    # A terminal that nobody reads fills up and blocks the program, so it is read from the beginning.
+    # An unread terminal fills up and blocks the program, so it is read from the beginning.
     reader = threading.Thread(target=read_terminal, args=(ours, chunks))
     reader.start()
     wait_until_asked(chat_server, 1, process)

@@ -88,7 +88,7 @@ def test_documents_are_served_until_sigterm(home: Path, start: Callable[..., Pro
 def test_a_token_from_the_environment_is_asked_for_and_never_shown(
     home: Path, start: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = "t0ken-that-nobody-guesses"
+    token = "t0ken-that-is-secret"
     monkeypatch.setenv("BELIEFRAG_TOKEN", token)
     server = start("--model", write_script(home, SURE, ANSWER), "--host", "0.0.0.0")
     server.url = server.url.replace("0.0.0.0", "127.0.0.1")
@@ -97,7 +97,7 @@ def test_a_token_from_the_environment_is_asked_for_and_never_shown(
     server.process.terminate()
     assert server.end()[0] == 0
     assert token not in "".join(server.log)
-    assert all(json.loads(line)["level"] == "info" for line in server.log), "the variable is no unknown setting"
+    assert all(json.loads(line)["level"] == "info" for line in server.log), "the variable is known"
 
 
 def later(work: Callable[[], httpx2.Response]) -> tuple[threading.Thread, list[httpx2.Response]]:

@@ -244,7 +244,7 @@ def _make_group(group: Any, values: dict[str, Any], typed: dict[str, str]) -> An
     values |= {name.removeprefix(prefix): typed.pop(name) for name in list(typed) if name.startswith(prefix)}
     if unknown := values.keys() - {field.name for field in fields(group)}:
         known = ", ".join(_hidden_options(group))
-        raise SettingsError(f"There is no setting '{prefix}{min(unknown)}'.", remedy=f"Known: {known}.")
+        raise SettingsError(f"Unknown setting '{prefix}{min(unknown)}'.", remedy=f"Known: {known}.")
     try:
         return TypeAdapter(group).validate_python(values)
     except ValidationError as error:
