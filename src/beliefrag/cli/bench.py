@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import beliefrag
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
@@ -69,10 +71,8 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
-    from beliefrag import bench
-
     # The files come first so that a reader who closes the output early still has them.
-    found = bench.report(run, out=out or run / "report")
+    found = beliefrag.bench.report(run, out=out or run / "report")
     typer.echo(output.safe_line(found.summary.first_line))
     output.print_table(found.results.headings, found.results.texts)
     for note in found.notes:
@@ -93,9 +93,7 @@ def compare(
 
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
-    from beliefrag import bench
-
-    found = bench.compare(run, first, second, allow_unequal=allow_unequal)
+    found = beliefrag.bench.compare(run, first, second, allow_unequal=allow_unequal)
     for warning in found.warnings:
         output.print_notice(warning)
     output.print_table(found.table.headings, found.table.texts)
@@ -103,13 +101,12 @@ def compare(
 
 def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | None = None, yes: bool) -> int:
     """Print what is ahead, ask before a large run, carry it out, and return the exit code."""
-    from beliefrag import bench
     from beliefrag.ray_cluster import check_place
 
     if on is not None:
         check_place(on)
     with output.show_status("opening datasets and model"):
-        prepared = bench.prepare_run(spec, out=out, settings=settings)
+        prepared = beliefrag.bench.prepare_run(spec, out=out, settings=settings)
     for line in prepared.describe():
         output.print_notice(line)
     if spec.preview:
@@ -127,12 +124,11 @@ def may_call(calls: int, *, replay: bool) -> bool:
 
 def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
     """Run what is left, print the result, close the models, and return the exit code."""
-    from beliefrag import bench
     from beliefrag.bench.runner import RunControl
 
     control = RunControl()
     with _interrupts(control), _show_run() as progress:
-        found = bench.carry_out(prepared, on=on, progress=progress, control=control)
+        found = beliefrag.bench.carry_out(prepared, on=on, progress=progress, control=control)
     return _print_result(found, prepared.spec)
 
 
@@ -223,7 +219,6 @@ def study(
     Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
     """
     from beliefrag.calibration.examples import parse_label
-    from beliefrag.errors import SettingsError
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies
 

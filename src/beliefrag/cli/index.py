@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import beliefrag
 from beliefrag.cli.options import GivenSettings, Json, argument, flag, option, with_settings
 from beliefrag.cli.output import print_facts, safe_line, show_index_progress
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexReport
@@ -33,8 +35,6 @@ def index(
 
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
-    from beliefrag import index as make_index
-    from beliefrag.errors import SettingsError
     from beliefrag.retrieval import RETRIEVERS, upgrade_index
     from beliefrag.retrieval.engines.filling import index_paths_to
 
@@ -58,7 +58,7 @@ def index(
             report = index_paths_to(paths, to, progress=progress, options=options, on=on)
         else:
             assert out is not None
-            report = make_index(paths, out, progress=progress, names=names, vectors=dense, on=on)
+            report = beliefrag.index(paths, out, progress=progress, names=names, vectors=dense, on=on)
     _print_report(report, str(out or to), as_json=as_json)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import can_confirm, is_confirmed, print_notice, print_table, show_progress
+from beliefrag.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.models.download import DownloadProgress
@@ -73,7 +74,6 @@ def ensure_weights(model: str, *, agreed: bool) -> None:
 
 
 def _ask_permission(weights: Weights) -> None:
-    from beliefrag.errors import ModelError
     from beliefrag.models.download import describe_sources
 
     typer.echo(f"The weights of {weights.name} ({weights.model}) are not on this machine yet.", err=True)
@@ -148,7 +148,6 @@ def export(
 
     Example: beliefrag cache export replies.jsonl
     """
-    from beliefrag.errors import SettingsError
     from beliefrag.models.cache import ReplyStore, export_lines, reply_store_path
 
     count = 0

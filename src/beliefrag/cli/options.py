@@ -18,6 +18,7 @@ import typer
 from pydantic import Field, TypeAdapter, ValidationError
 from typer.models import OptionInfo
 
+import beliefrag
 from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings, describe_error, load_settings
@@ -109,10 +110,8 @@ class LabelledQuestions:
             raise SettingsError("--questions and --docs go together.", remedy="Give both, or --data alone.")
         if self.questions is None:
             return tuple(join_paths(self.data, further) or ()), ()
-        from beliefrag import bench
-
         with show_status("reading documents"):
-            dataset = bench.user_dataset(self.questions, join_paths(self.docs, further) or [])
+            dataset = beliefrag.bench.user_dataset(self.questions, join_paths(self.docs, further) or [])
         if skipped := dataset.card.skipped:
             print_notice(f"note: {len(skipped)} of the questions left out: {skipped[0]}.")
         return (), (dataset,)
