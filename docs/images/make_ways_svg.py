@@ -32,10 +32,10 @@ class Box:
 
 QUESTION = (
     Box("The options become settings", "cli/ask.py"),
-    Box("Model, prompts, verifier form and calibration are opened", "engine/assembly.py"),
+    Box("Model, prompts, verifier form and calibration are opened", "opening.py"),
     Box("The documents become an index that can be searched", "retrieval/protocol.py"),
     Box("The method measures the evidence; it may ask the model", "methods/beliefrag.py", in_loop=True),
-    Box("A prompt is filled in, asked and its reply read", "engine/model_calls.py", in_loop=True),
+    Box("A prompt is filled in, asked and its reply read", "engine/calls.py", in_loop=True),
     Box("Diagnostics, belief and probabilities lead to a decision", "policy/decide.py", in_loop=True),
     Box("The loop carries out the action, within the budget", "engine/loop.py", in_loop=True),
     Box("Steps and ending become one record", "record.py"),
@@ -43,7 +43,7 @@ QUESTION = (
 )
 EPISODE = (
     Box("A specification names datasets, methods and questions", "bench/setup.py"),
-    Box("The same engine is opened, once for all episodes", "engine/assembly.py"),
+    Box("The same engine is opened, once for all episodes", "opening.py"),
     Box("The runner takes the next question, without its gold answer", "bench/runner.py", in_loop=True),
     Box("The loop runs the method, as for any question", "engine/loop.py", in_loop=True),
     Box("The result is scored against the gold answer", "bench/metrics.py", in_loop=True),

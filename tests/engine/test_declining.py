@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import assemble
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.loop import Harness
-from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.opening import assemble
 from beliefrag.policy import Thresholds
 from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.prompts import Prompts

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beliefrag.engine import loop
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.engine.loop import Harness
-from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.errors import TransportError
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.policy import Thresholds
@@ -87,7 +87,7 @@ async def test_a_reply_that_was_cut_off_is_asked_for_again_and_then_a_failure(tm
 
 
 async def test_sufficient_with_a_word_after_it_is_no_query(tmp_path: Path) -> None:
-    from beliefrag.engine.model_calls import CallRecorder
+    from beliefrag.engine.calls import CallRecorder
     from beliefrag.models.compose import Meter
 
     model = script(tmp_path, {"purpose": "query_writer", "reply": "SUFFICIENT - nothing is missing"})

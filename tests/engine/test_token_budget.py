@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
+from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.engine.controller import Method
-from beliefrag.engine.expected_cost import ExpectedCost
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
 from beliefrag.errors import TokensSpent
 from beliefrag.methods.crag import Crag
 from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.self_rag import SelfRag
 from beliefrag.models.compose import Meter
-from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message
+from beliefrag.models.protocol import ChatModel
 from beliefrag.policy import Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode
@@ -29,23 +28,6 @@ CORRECTED = says("rewriter", "other words", repeat=True)
 ANSWER = says("answer", "Paris", repeat=True)
 APART = published_method(thresholds=Thresholds(merge_rewriter=False))
 SEARCHING = published_method(thresholds=Thresholds(answer=1.0, retrieval_value=0.0))
-
-
-def request_of(characters: int, max_tokens: int | None = None) -> ChatRequest:
-    return ChatRequest("verifier", (Message("user", "x" * characters),), max_tokens=max_tokens)
-
-
-def test_before_the_first_reply_three_characters_count_as_a_token() -> None:
-    assert ExpectedCost().estimate(request_of(300)) == 100 + 64
-    assert ExpectedCost().estimate(request_of(301, max_tokens=1)) == 101 + 1
-
-
-def test_the_densest_prompt_and_the_longest_reply_so_far_are_expected_again() -> None:
-    cost = ExpectedCost()
-    for tokens_in, tokens_out in ((25, 80), (50, 10), (20, 30)):
-        cost.learn_from(request_of(100), ChatReply("", tokens_in, tokens_out, 0.0))
-    assert cost.estimate(request_of(200)) == 100 + 80
-    assert cost.estimate(request_of(200, max_tokens=5)) == 100 + 5
 
 
 def bounded_calls(result: Episode) -> list[tuple[str, int]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.errors import ModelError
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import TokenProbability

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from pydantic import ConfigDict, Field, SkipValidation
 
-from beliefrag.engine.client import BeliefRAG
+from beliefrag.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,

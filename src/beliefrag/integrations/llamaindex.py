@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from beliefrag.engine.client import BeliefRAG
+from beliefrag.client import BeliefRAG
 from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,

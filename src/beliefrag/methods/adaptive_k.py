@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.types import Decision

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import METHODS, CostWithVerifier, MethodInputs, TypicalCost
 from beliefrag.policy import (
     NOTHING_OBSERVED,

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_json_object
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, CostWithVerifier, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.methods.strips import keep_best_strips
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts.replies import Repairs, read_json_object
 from beliefrag.types import Action, Comparison, Decision, Passage
 from beliefrag.verifiers import VERIFIERS, read_score
 from beliefrag.verifiers.probability import ask_yes_or_no

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.methods.reasoning import Word, words
 from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts.replies import Repairs
 from beliefrag.types import Comparison, Decision
 
 _LONGEST_SENTENCE = 64

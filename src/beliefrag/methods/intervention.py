@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id
-from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.calls import ModelCalls
+from beliefrag.engine.controller import Controller, Measurement, Method, View
+from beliefrag.engine.loop import hide_question_id
 from beliefrag.types import Decision, Question
 
 

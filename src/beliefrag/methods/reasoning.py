@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import read_line
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape
+from beliefrag.prompts.replies import read_line
 from beliefrag.retrieval.documents import split_sentences
 
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)

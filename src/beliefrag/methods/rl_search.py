@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.prompts import escape
+from beliefrag.prompts.replies import Repairs, read_answer, read_line
 from beliefrag.types import Decision
 
 _THOUGHT_TAG = re.compile(r"<(/?)think>", re.IGNORECASE)

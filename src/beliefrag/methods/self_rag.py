@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape
+from beliefrag.prompts.replies import Repairs, read_line
 from beliefrag.types import Comparison, Decision
 from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, Method, View
-from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.decisions import stop

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.methods.reasoning import reply_probability
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts.replies import Repairs, read_answer
 from beliefrag.types import Comparison, Decision
 
 

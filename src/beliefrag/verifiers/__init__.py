@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts.replies import Repairs
 from beliefrag.registry import Registry
 from beliefrag.types import Observation, Passage
 

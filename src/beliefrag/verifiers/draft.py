@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from beliefrag.answering.packing import find_sentences, lower_words, read_sentences
-from beliefrag.engine.replies import Repairs, read_answer, read_json_object
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
+from beliefrag.prompts.replies import Repairs, read_answer, read_json_object
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_score

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts.replies import Repairs, read_answer
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 

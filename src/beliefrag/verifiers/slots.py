@@ -16,10 +16,10 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 from beliefrag.answering.packing import LEAST_WORDS, pack_passages
-from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts.replies import Repairs
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from starlette.types import Receive
 
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import Assembly, change_policy
+from beliefrag.opening import Assembly, change_policy
 from beliefrag.record import Episode, Progress
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
