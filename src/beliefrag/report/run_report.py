@@ -18,7 +18,7 @@ from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate
-from beliefrag.runs.summary import MEAN, MEASURES, Cell, Summary
+from beliefrag.runs.summary import MEAN, MEASURES, PURPOSE_COSTS, Cell, Summary
 from beliefrag.types import Usage
 
 _BY_DATASET = (
@@ -198,11 +198,9 @@ def _tidy_csv(summary: Summary) -> str:
         counts |= {f"outcome_{name}": cell.outcomes.get(name, 0) for name in _OUTCOMES[:3]}
         counts |= {
             "judge_tokens": cell.judge_tokens,
-            **({"above_cap": cell.above_cap} if cell.calls_by_purpose else {}),
+            **({"above_cap": cell.above_cap} if cell.by_purpose else {}),
+            **{f"{part}_{name}": costs[part] for part in PURPOSE_COSTS for name, costs in cell.by_purpose.items()},
         }
-        counts |= {f"calls_{purpose}": calls for purpose, calls in cell.calls_by_purpose.items()}
-        for place_of, side in enumerate(("in", "out")):
-            counts |= {f"tokens_{side}_{name}": pair[place_of] for name, pair in cell.tokens_by_purpose.items()}
         writer.writerows((*place, name, count, "", "", cell.episodes, "", "") for name, count in counts.items())
     return text.getvalue()
 
@@ -230,7 +228,7 @@ def _draw_methods(summary: Summary) -> Picture | None:
 
 def _effort_tables(summary: Summary) -> Iterator[Table]:
     def above_cap(cell: Cell) -> str:
-        return str(cell.above_cap) if cell.calls_by_purpose else "-"
+        return str(cell.above_cap) if cell.by_purpose else "-"
 
     note = (
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
@@ -240,7 +238,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     )
     columns = {"n": _count_questions, **_means(*_COSTS), "above the cap": above_cap}
     yield _cell_table("effort", "Effort", summary, columns, note)
-    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
+    purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
     for name, title, form, note in (
         ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
         ("tokens_by_purpose", "Tokens by purpose", _format_tokens, "Tokens in/out per question."),
@@ -310,12 +308,12 @@ def _list_pairs(values: Mapping[str, object]) -> str:
 
 
 def _format_calls(purpose: str, cell: Cell) -> str:
-    return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
+    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
 
 
 def _format_tokens(purpose: str, cell: Cell) -> str:
-    tokens_in, tokens_out = cell.tokens_by_purpose.get(purpose, (0.0, 0.0))
-    return f"{tokens_in:,.0f}/{tokens_out:,.0f}" if cell.tokens_by_purpose else "-"
+    costs = cell.by_purpose.get(purpose, {})
+    return f"{costs.get('tokens_in', 0.0):,.0f}/{costs.get('tokens_out', 0.0):,.0f}" if cell.by_purpose else "-"
 
 
 def _format_mean(measure: str, cell: Cell) -> str:

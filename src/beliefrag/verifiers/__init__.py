@@ -57,13 +57,7 @@ class VerifierForm(Protocol):
         ...
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Look at the passages.
-
-        Args:
-            asker: Through which every model call goes.
-            fields: question, evidence and draft, already safe to put into a prompt.
-            passages: What the evidence block shows, in the same order.
-        """
+        """Look at the passages, in the order of the evidence block; the fields are safe to put into a prompt."""
         ...
 
 

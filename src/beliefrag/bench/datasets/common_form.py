@@ -35,7 +35,8 @@ from beliefrag.bench.datasets.formats import (
     read_json_lines,
 )
 from beliefrag.bench.questions import Card, CardFile, Dataset, LabelledQuestion
-from beliefrag.hub import DownloadError, HubFile, download_file, list_files
+from beliefrag.models.download import DownloadError, download_file, list_files
+from beliefrag.models.weights import HubFile
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
