@@ -46,8 +46,6 @@ class RunProgress:
     """Episodes that are on disk, of those that were left when the run began."""
     episode: EpisodeSummary | None = None
     """The episode that has just ended."""
-    earlier: tuple[EpisodeSummary, ...] = ()
-    """In the first one: the episodes of earlier calls."""
 
 
 OnRunProgress = Callable[[RunProgress], object]
@@ -252,7 +250,7 @@ async def carry_out_async(
                 report_progress(RunProgress(plan, done, episode))
 
             async with _open_player(prepared, on, before, plan) as player:
-                report_progress(RunProgress(plan, 0, earlier=tuple(log.summaries.values())))
+                report_progress(RunProgress(plan, 0))
                 runner = Runner(
                     player,
                     log,

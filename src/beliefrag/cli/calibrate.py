@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import beliefrag
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
@@ -40,14 +42,8 @@ def auto(
 ) -> None:
     """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
 
-    Some questions need one passage, some need two, and some have no answer, because their passage is taken out. Its
-    quality is measured on questions that nothing was fitted on. The estimate is printed first.
-
     Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
     """
-    from beliefrag import calibrate
-    from beliefrag.errors import SettingsError
-
     paths = join_paths(docs, further)
     if not paths:
         raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
@@ -58,7 +54,7 @@ def auto(
         return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 
     with output.show_progress("calibrating") as show_:
-        found = calibrate.auto(
+        found = beliefrag.calibrate.auto(
             paths,
             out=out,
             n=n,
@@ -129,10 +125,8 @@ def fit(
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
-    from beliefrag import calibrate
-
     path = out or runs[0] / "calibration.json"
-    found = calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
+    found = beliefrag.calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
     output.print_report(found.tables)
     output.print_warnings(found.warnings)
     output.print_notice(f"written: {path}; use it with --set calibration={path}")
@@ -147,19 +141,14 @@ def ranker(
 ) -> None:
     """Fit the ranker of linked retrieval on your own questions and documents. No model is asked.
 
-    A passage is needed if it holds an answer word for word. Three questions in ten are held out, and show whether
-    your ranker finds more than the shipped one.
-
     Example: beliefrag calibrate ranker --questions questions.csv --docs handbook --out ranker.npz
     """
-    from beliefrag import bench
     from beliefrag.bench.own_ranker import fit_own_ranker
-    from beliefrag.errors import SettingsError
 
     if not out.absolute().parent.is_dir():
         raise SettingsError(f"The folder {out.parent} does not exist.", remedy="Make it, or name another --out.")
     with output.show_status("reading documents"):
-        dataset = bench.user_dataset(questions, docs)
+        dataset = beliefrag.bench.user_dataset(questions, docs)
     with output.show_status("fitting"):
         fitted = fit_own_ranker(dataset)
     fitted.ranker.save(out)
@@ -184,9 +173,7 @@ def show(
 
     Example: beliefrag calibrate show qwen2.5-coder-1.5b
     """
-    from beliefrag import calibrate
-
-    found = calibrate.show(artifact)
+    found = beliefrag.calibrate.show(artifact)
     if as_json:
         texts = [each.model_dump_json(indent=2) for each in found.found]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
@@ -205,9 +192,7 @@ def compare(
 
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
-    from beliefrag import calibrate
-
-    found = calibrate.compare(first, second, states=states or (), label=label)
+    found = beliefrag.calibrate.compare(first, second, states=states or (), label=label)
     output.print_warnings(found.warnings)
     if found.found and found.found.left_out:
         output.print_notice(
@@ -227,9 +212,7 @@ def check(
 
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
-    from beliefrag import calibrate
-
-    found = calibrate.check(artifact, states, label=label)
+    found = beliefrag.calibrate.check(artifact, states, label=label)
     output.print_warnings(found.warnings)
     checked = found.found
     if as_json:
@@ -264,14 +247,9 @@ def risk(
 ) -> None:
     """Choose the least answerability to answer at so that at most a given share of the answers is wrong.
 
-    It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
-    'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.
-
     Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """
-    from beliefrag import calibrate
     from beliefrag.calibration import shipped_artifacts
-    from beliefrag.errors import SettingsError
 
     for share in max_error:
         if not 0 < share < 1:
@@ -281,7 +259,7 @@ def risk(
             f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
         )
     settings = given.read()
-    found = calibrate.risk(
+    found = beliefrag.calibrate.risk(
         calibration,
         run,
         max_error=max_error,
@@ -314,16 +292,13 @@ def tune(
 ) -> None:
     """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
 
-    No model is asked. Thresholds are chosen on one part of the questions (xsel) and reported on another (xhold).
-
     Example: beliefrag tune runs/states --max-tokens 4000
     """
-    from beliefrag import calibrate
     from beliefrag.report.table import format_number
 
     settings = given.read()
     with output.show_status("trying thresholds"):
-        found = calibrate.tune(
+        found = beliefrag.calibrate.tune(
             run,
             max_tokens=max_tokens,
             min_quality=min_f1,

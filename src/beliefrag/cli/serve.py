@@ -121,9 +121,6 @@ def http(
 ) -> None:
     """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for OpenAI clients.
 
-    Logs one JSON line per request, without questions, passages or keys. After SIGTERM or Ctrl-C running questions may
-    finish.
-
     Example: beliefrag serve http --docs handbook/
     """
     from beliefrag.web.auth import read_token
@@ -155,9 +152,6 @@ def ask_page(
 ) -> None:
     """Ask questions on a page in the browser, which opens quotes in their documents.
 
-    The page is served on this machine only, and works offline. 'beliefrag calibrate' learns from the feedback given on
-    it.
-
     Example: beliefrag app --docs handbook/
     """
     from beliefrag.cli.view import open_address
@@ -181,7 +175,6 @@ class _Notices(logging.Handler):
     """Print why a question failed, in one line. The page itself shows only the kind of error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-
         fields = getattr(record, "fields", {})
         why = ": ".join(str(fields[name]) for name in ("cause", "error") if fields.get(name))
         print_notice(f"warning: {record.getMessage()} failed: {why}" if why else f"warning: {record.getMessage()}")
@@ -312,9 +305,6 @@ def mcp(
     limits: LimitOptions,
 ) -> None:
     """Give agents two tools over the Model Context Protocol: ask, and search.
-
-    By default over standard input and output, which is how agents start a server; with --http for several clients.
-    Logs one JSON line per call, without questions, passages or keys.
 
     Example: beliefrag serve mcp --docs handbook/
     """
