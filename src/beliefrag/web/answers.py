@@ -13,8 +13,6 @@ from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
 
-__all__ = ["AnswerBody", "PassageBody", "ToolAnswer", "answer_record", "remove_folders", "show_passage", "step_record"]
-
 _MAX_EXCERPT = 1_000
 """Characters of a passage that are shown; passages have about a hundred words."""
 _NOT_IN_ANSWER = {"attempt", "calls", "passages", "at"}
@@ -85,11 +83,7 @@ class AnswerBody(ToolAnswer):
 
 
 def answer_record(episode: Episode, service: AnswerService, request_id: str) -> dict[str, Any]:
-    """Return the answer that a client gets, with the fields of `AnswerBody`.
-
-    Raises:
-        HttpProblem: The episode failed.
-    """
+    """Return the answer that a client gets, with the fields of `AnswerBody`."""
     if episode.error is not None:
         raise problem_of_failure(episode.error.cause)
     record = episode.model_dump(mode="json", include={"outcome", "answer", "answerability", "best_guess", "citations"})

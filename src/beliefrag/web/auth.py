@@ -28,8 +28,6 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import refuse
 
-__all__ = ["PAGE_POLICY", "AllowedHosts", "BrowserKey", "ServerAuth", "came_from_page", "is_loopback", "read_token"]
-
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _MIN_TOKEN = 16
 _MAX_PAGE_PATH = 200
@@ -68,11 +66,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(file: Path | None, host: str) -> str | None:
-    """Read the token from a file, or else from BELIEFRAG_TOKEN; return None if there is none and none is needed.
-
-    Raises:
-        SettingsError: The token cannot be read or is too weak, or there is none and other machines can reach the host.
-    """
+    """Read the token from a file, or else from BELIEFRAG_TOKEN; return None if there is none and none is needed."""
     if file is not None:
         try:
             token = file.read_text(encoding="utf-8").strip()
@@ -139,11 +133,7 @@ class BrowserKey:
         self._may_send = may_send
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Move the key from the address into a cookie, and afterwards read it from there.
-
-        Raises:
-            HttpProblem: The key is missing or wrong, or this may not be sent.
-        """
+        """Move the key from the address into a cookie, and afterwards read it from there."""
         if len(scope["path"]) > _MAX_PAGE_PATH:
             raise HttpProblem(404, "not_found", "There is no such page.")
         sends = scope["method"] not in ("GET", "HEAD")

@@ -13,8 +13,6 @@ from beliefrag.types import Budget
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, refuse
 
-__all__ = ["BodyLimit", "ServerLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:

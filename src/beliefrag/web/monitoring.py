@@ -12,8 +12,6 @@ from beliefrag.record import Episode, Progress, Step
 from beliefrag.web.problems import AsciiJson
 from beliefrag.web.service import AdmissionQueue, AnswerService
 
-__all__ = ["ServerMetrics", "health_routes"]
-
 _CHECK_INTERVAL = 1.0
 """Seconds for which a check of the index holds: anybody may ask, so asking must cost nothing."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)

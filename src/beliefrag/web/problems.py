@@ -10,8 +10,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-__all__ = ["AsciiJson", "HttpProblem", "is_openai_path", "problem_of_failure"]
-
 _NO_REPLY = frozenset({"EmptyReplyError", "ReplyError", "TransportError", "UnreadableReply"})
 _UNAVAILABLE = frozenset(
     {"CalibrationError", "CorpusError", "ModelError", "ReplayMiss", "RetrievalError", "SettingsError"}

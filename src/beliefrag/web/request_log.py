@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.service import Waiting
 
-__all__ = [
-    "ClientDisconnected",
-    "RequestLog",
-    "RequestRecord",
-    "json_log",
-    "mask_credentials",
-    "refuse",
-    "request_record",
-]
-
 _log = logging.getLogger(__name__)
 _SCOPE_KEY = "beliefrag.request"
 _CLIENT_LEFT = 499

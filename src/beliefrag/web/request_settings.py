@@ -12,8 +12,6 @@ from beliefrag.errors import BeliefRAGError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 
-__all__ = ["RequestBudget", "RequestSettings", "assembly_for_request", "check_question"]
-
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -55,11 +53,7 @@ class RequestSettings(BaseModel):
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
-    """Return the question if it can be asked.
-
-    Raises:
-        HttpProblem: It is empty or too long.
-    """
+    """Return the question if it can be asked."""
     most = service.limits.question_chars
     if not text.strip():
         raise HttpProblem(422, "empty_question", "The question is empty.", remedy="Ask something.", field=field)
@@ -70,11 +64,7 @@ def check_question(text: str, service: AnswerService, *, field: str | None = Non
 
 
 def assembly_for_request(service: AnswerService, wanted: RequestSettings | None) -> Assembly:
-    """Return the server's assembly under the settings that a request asks for.
-
-    Raises:
-        HttpProblem: A setting is above the server's limit, weakens its guarantee, or cannot be met here.
-    """
+    """Return the server's assembly under the settings that a request asks for."""
     if wanted is None:
         return service.assembly
     settings = service.settings

@@ -26,8 +26,6 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.service import AnswerService
 
-__all__ = ["AnswerServer", "ConnectionGuard", "listen", "serve"]
-
 _END_SECONDS = 1.0
 """Seconds that cancelled episodes have to tell their clients."""
 _REPORT_SECONDS = 60.0
@@ -40,11 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind a socket to the address, before anything costly is opened.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+    """Bind a socket to the address, before anything costly is opened."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

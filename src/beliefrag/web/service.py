@@ -22,8 +22,6 @@ from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
-__all__ = ["AdmissionQueue", "AnswerService", "EpisodeObserver", "EpisodeTask", "QueueFull", "Waiting"]
-
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
 _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
@@ -78,11 +76,7 @@ class AdmissionQueue:
 
     @contextlib.asynccontextmanager
     async def place(self, on_wait: Callable[[Waiting], None] | None = None) -> AsyncIterator[None]:
-        """Hold a place while the context is entered; report the wait at once, at each change and every few seconds.
-
-        Raises:
-            QueueFull: There is neither a free place nor room in the queue.
-        """
+        """Hold a place while the context is entered; report the wait at once, at each change and every few seconds."""
         on_wait = on_wait or (lambda _: None)
         if self._line or len(self._started) >= self._places:
             if len(self._line) >= self._queue:
@@ -196,9 +190,6 @@ class AnswerService:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
         The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
-
-        Raises:
-            HttpProblem: All places are taken, the time is over, or the server shuts down.
         """
         if self.draining:
             raise _shutting_down()
@@ -292,12 +283,7 @@ class EpisodeTask:
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
     async def next_event(self, timeout: float | None = None) -> Progress | Waiting | None:  # noqa: ASYNC109 - no deadline
-        """Wait for the next event, or for news of the place in the queue; return None after so many seconds.
-
-        Raises:
-            ClientDisconnected: The client left.
-            HttpProblem: The episode could not be run.
-        """
+        """Wait for the next event, or for news of the place in the queue; return None after so many seconds."""
         try:
             async with asyncio.timeout(timeout):
                 event = await self._news.get()

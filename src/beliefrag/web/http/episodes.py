@@ -24,8 +24,6 @@ from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, W
 if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
 
-__all__ = ["EVENT_STREAM", "HttpContext", "ReplyForm", "encode_event"]
-
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT = b": still here\n\n"
 """A comment: clients ignore it, and proxies see that the connection is alive."""
@@ -83,12 +81,7 @@ class HttpContext:
     async def respond(
         self, request: Request, question: str, assembly: Assembly, form: ReplyForm, *, stream: bool
     ) -> Response:
-        """Run an episode for a request whose body was read, and return the response with its answer.
-
-        Raises:
-            ClientDisconnected: The client left.
-            HttpProblem: The episode was refused, interrupted or failed.
-        """
+        """Run an episode for a request whose body was read, and return the response with its answer."""
         record = request_record(request.scope)
         observers: list[EpisodeObserver] = [record, self.metrics]
         if self.make_observer is not None:

@@ -32,8 +32,6 @@ from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, requ
 from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
 from beliefrag.web.service import AnswerService, Waiting
 
-__all__ = ["create_app", "reload_passages"]
-
 _log = logging.getLogger(__name__)
 _DESCRIPTION = (
     "Answers questions from documents: searches only as much as a question needs, reports how likely the answer is "
@@ -173,11 +171,7 @@ def _ask_route(context: HttpContext) -> Any:
 async def reload_passages(
     service: AnswerService, docs: Sequence[Path] | None, index: Path | None
 ) -> dict[str, bool | str | None]:
-    """Open the passages again for the next questions, and return whether they changed, and their fingerprint.
-
-    Raises:
-        BeliefRAGError: They cannot be opened. The service keeps the old ones.
-    """
+    """Open the passages again for the next questions, and return whether they changed, and their fingerprint."""
     before = service.assembly.harness.made_with.get("corpus")
     service.replace_passages(await asyncio.to_thread(reopen_passages, service.assembly, docs=docs, index=index))
     corpus = service.assembly.harness.made_with.get("corpus")

@@ -19,8 +19,6 @@ from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import request_record
 from beliefrag.web.request_settings import check_question
 
-__all__ = ["ChatBody", "ResponsesBody", "openai_routes"]
-
 _STREAM: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}, EVENT_STREAM: {}}
 _CHAT_PATH = "/v1/chat/completions"
 _CHANGES_REPLY: tuple[str, ...] = (

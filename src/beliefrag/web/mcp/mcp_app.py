@@ -20,8 +20,6 @@ from beliefrag.web.request_log import RequestLog
 from beliefrag.web.server import serve
 from beliefrag.web.service import AnswerService
 
-__all__ = ["create_mcp_app", "serve_mcp_http"]
-
 
 def create_mcp_app(
     service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()

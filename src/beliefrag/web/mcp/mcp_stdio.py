@@ -12,8 +12,6 @@ from mcp.server.stdio import stdio_server
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.service import AnswerService
 
-__all__ = ["serve_mcp_stdio"]
-
 
 def serve_mcp_stdio(service: AnswerService) -> None:
     """Serve one client until it closes the pipe. Standard output carries the protocol and nothing else.

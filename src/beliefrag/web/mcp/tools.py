@@ -50,8 +50,6 @@ from beliefrag.web.request_settings import (
 )
 from beliefrag.web.service import AdmissionQueue, AnswerService, EpisodeTask, QueueFull, Waiting
 
-__all__ = ["create_mcp_server"]
-
 _log = logging.getLogger(__name__)
 _Context = ServerRequestContext[Any, Any]
 _Arguments = TypeVar("_Arguments", bound=BaseModel)
@@ -154,11 +152,7 @@ class _Tools:
         self._searches = AdmissionQueue(service.limits.concurrency, service.limits.queue)
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call a tool. A failure is an error of the tool, in one line; declining is no error.
-
-        Raises:
-            MCPError: There is no such tool.
-        """
+        """Call a tool. A failure is an error of the tool, in one line; declining is no error."""
         tool = {"ask": self._ask, "search": self._search}.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, "There is no such tool: this server has 'ask' and 'search'.")
