@@ -57,29 +57,24 @@ _HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Return whether an address can be reached from this machine alone."""
-    if host.lower() == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
 def read_token(file: Path | None, host: str) -> str | None:
-    """Read the token from a file, or else from BELIEFRAG_TOKEN; return None if there is none and none is needed."""
-    if file is not None:
-        try:
-            token = file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise SettingsError(f"The token file {file} cannot be read: {reason}.", remedy="Check the path.") from None
-    else:
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    """Read the token from a file, or else from BELIEFRAG_TOKEN; only on loopback a server may have none."""
+    try:
+        token = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"The token file {file} cannot be read: {reason}.", remedy="Check the path.") from None
     if not token and file is None:
         if is_loopback(host):
             return None
         raise SettingsError(
-            f"Other machines can reach a server at {host}, and there is no token.",
+            f"Other machines can reach a server at {host}, and it has no token.",
             remedy=f"Set {TOKEN_VARIABLE} or give --token-file, or listen at 127.0.0.1.",
         )
     if len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
@@ -133,9 +128,9 @@ class BrowserKey:
         self._may_send = may_send
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Move the key from the address into a cookie, and afterwards read it from there."""
+        """Move the key from the address into a cookie, and afterwards read it from there; else raise a problem."""
         if len(scope["path"]) > _MAX_PAGE_PATH:
-            raise HttpProblem(404, "not_found", "There is no such page.")
+            raise HttpProblem(404, "not_found", "This page does not exist.")
         sends = scope["method"] not in ("GET", "HEAD")
         if sends and not (self._may_send and scope["method"] == "POST"):
             raise HttpProblem(405, "wrong_method", "These pages can only be read.")
@@ -176,8 +171,8 @@ def came_from_page(scope: Scope) -> bool:
 class ServerAuth:
     """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
-    Programs show the token, if there is one. On a server with pages, browsers show their key everywhere, and programs
-    without it may call the addresses that are theirs unless `programs` is false.
+    On a server with pages, browsers show their key everywhere, and programs, which show the token if it has one, may
+    call their own addresses unless `programs` is false.
     """
 
     def __init__(
@@ -199,9 +194,6 @@ class ServerAuth:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -210,7 +202,8 @@ class ServerAuth:
                 message["headers"] = [*message["headers"], *missing]
             await send(message)
 
-        await (self._check(scope) or self._app)(scope, receive, send_with_headers)
+        refusal = self._check(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
         headers, browser = Headers(scope=scope), self._browser
@@ -255,5 +248,5 @@ def _is_same_origin(headers: Headers) -> bool:
 
 
 def _is_same(given: str, secret: str) -> bool:
-    """Compare digests of equal length, so that the time taken depends on neither text."""
+    """Compare digests of equal length: the time that it takes depends on neither text."""
     return hmac.compare_digest(*(hashlib.sha256(text.encode()).digest() for text in (given, secret)))

@@ -68,7 +68,6 @@ class RequestRecord:
     outcome: str | None = None
     """The outcome's name, or how the episode was interrupted."""
     cause: str | None = None
-    """The kind of error of a failed episode."""
     error: str | None = None
     """The message of an expected error, without credentials. Clients do not get it."""
     answerability: float | None = None
@@ -163,11 +162,10 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = {"x-request-id": record.request_id}
-                if (waiting := record.waiting) is not None:
-                    headers["x-queue-place"] = str(waiting.place)
-                    headers |= (
-                        {} if waiting.expected_seconds is None else {"x-queue-seconds": str(waiting.expected_seconds)}
-                    )
+                if record.waiting is not None:
+                    seconds = record.waiting.expected_seconds
+                    headers |= {"x-queue-place": str(record.waiting.place)}
+                    headers |= {} if seconds is None else {"x-queue-seconds": str(seconds)}
                 own = [(name.encode(), value.encode()) for name, value in headers.items()]
                 message["headers"] = [*message["headers"], *own]
             await send(message)
@@ -221,12 +219,11 @@ def json_log(stream: TextIO) -> Iterator[None]:
     levels = {"beliefrag": level, "beliefrag.web": min(level, logging.INFO), **_LIBRARIES}
     if level <= logging.DEBUG:
         levels["mcp"] = level
-    before = []
-    for name, each in levels.items():
-        logger = logging.getLogger(name)
-        before.append((logger, logger.handlers, logger.propagate, logger.level))
-        logger.setLevel(each)
-        if name != "beliefrag.web":
+    loggers = [logging.getLogger(name) for name in levels]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(levels[logger.name])
+        if logger.name != "beliefrag.web":
             logger.handlers, logger.propagate = [handler], False
     try:
         yield

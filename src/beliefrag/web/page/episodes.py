@@ -6,11 +6,10 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
-from beliefrag.record import Episode, ModelCall, Progress, Step
-from beliefrag.web.answers import remove_folders
+from beliefrag.record import Progress
+from beliefrag.web.answers import hide_private
 from beliefrag.web.view.episodes import GrowingEpisode
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
 
@@ -41,7 +40,7 @@ class AskedEpisode(GrowingEpisode):
     def on_progress(self, progress: Progress) -> None:
         """Keep what the loop yields."""
         begins = self.record is None
-        self.add(progress if self.show_prompts else _hide_private(progress))
+        self.add(progress if self.show_prompts else hide_private(progress))
         if begins:
             self._keep(self)
 
@@ -104,33 +103,3 @@ class PageEpisodes:
         if found is None:
             raise NotAvailable("This episode is unknown, or no longer kept.")
         return found
-
-
-def _hide_private(progress: Progress) -> Progress:
-    """Take out what belongs to the operator alone: prompts, replies, drafts, addresses and folders."""
-    if isinstance(progress, Step):
-        return _hide_in_step(progress)
-    if isinstance(progress, Episode):
-        citations = tuple(replace(each, source=remove_folders(each.source)) for each in progress.citations)
-        return progress.model_copy(
-            update={
-                "model": "not shown",
-                "prompts": {},
-                "made_with": {},
-                "citations": citations,
-                "steps": tuple(map(_hide_in_step, progress.steps)),
-                "calls_before_failure": tuple(map(_hide_in_call, progress.calls_before_failure)),
-            }
-        )
-    return progress
-
-
-def _hide_in_step(step: Step) -> Step:
-    passages = {name: replace(each, source=remove_folders(each.source)) for name, each in step.passages.items()}
-    return step.model_copy(
-        update={"attempt": None, "calls": tuple(map(_hide_in_call, step.calls)), "passages": passages}
-    )
-
-
-def _hide_in_call(call: ModelCall) -> ModelCall:
-    return call.model_copy(update={"messages": (), "reply": ""})
