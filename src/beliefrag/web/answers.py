@@ -147,8 +147,8 @@ def remove_folders(source: str) -> str:
     return source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
 
 
-def show_passage(passage: Passage, *, most: int = _MAX_EXCERPT) -> dict[str, Any]:
-    """Return a passage as a client may see it, with at most `most` characters."""
-    text = passage.text if len(passage.text) <= most else passage.text[: most - 1] + "…"
+def show_passage(passage: Passage) -> dict[str, Any]:
+    """Return a passage as a client may see it."""
+    text = passage.text if len(passage.text) <= _MAX_EXCERPT else passage.text[: _MAX_EXCERPT - 1] + "…"
     source = remove_folders(passage.source)
     return {"id": passage.id, "title": passage.title, "excerpt": text, "source": source, "place": passage.place}

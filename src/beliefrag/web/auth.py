@@ -1,11 +1,7 @@
 """Who may use a server: its names, the token of programs, the key of a browser, and the protective headers.
 
-On loopback the Host header must be a name of this machine. A web page can point a name of its own at 127.0.0.1 and let
-a browser send requests to it (DNS rebinding), but it cannot choose the Host header.
-
-A browser gets its key in an address, which the command prints, and keeps it in a cookie that scripts and other sites
-cannot use. A browser that the command itself opens gets an address that works once, because other users of the machine
-can read the command lines of processes.
+On loopback the Host header must be a name of this machine, against DNS rebinding. A browser gets its key in an address
+and keeps it in a cookie; the address that a command opens itself works once, because others can read command lines.
 """
 
 from __future__ import annotations
@@ -15,7 +11,8 @@ import hmac
 import ipaddress
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -86,13 +83,13 @@ def read_token(file: Path | None, host: str) -> str | None:
     return token
 
 
+@dataclass(frozen=True, slots=True)
 class AllowedHosts:
     """The names, and perhaps the port, by which clients may call a server; None accepts all that are well-formed."""
 
-    def __init__(self, names: Iterable[str] | None, *, port: int | None = None, remedy: str = "") -> None:
-        self._names = None if names is None else {name.lower() for name in names}
-        self._port = port
-        self.remedy = remedy
+    names: Sequence[str] | None
+    port: int | None = None
+    remedy: str = ""
 
     @classmethod
     def for_address(cls, host: str, more_names: Iterable[str] = ()) -> AllowedHosts:
@@ -106,9 +103,9 @@ class AllowedHosts:
         """Return whether a request has exactly one Host header, and it names this server."""
         given = headers.getlist("host")
         found = _HOST.fullmatch(given[0].strip().lower()) if len(given) == 1 else None
-        if found is None or (self._port is not None and found["port"] != str(self._port)):
+        if found is None or (self.port is not None and found["port"] != str(self.port)):
             return False
-        return self._names is None or (found["address"] or found["name"]) in self._names
+        return self.names is None or (found["address"] or found["name"]) in {name.lower() for name in self.names}
 
 
 class BrowserKey:

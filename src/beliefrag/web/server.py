@@ -1,7 +1,6 @@
 """Runs an application on uvicorn: with limits on connections, and with a clean end.
 
-Uvicorn limits the size of a header and reads no pipelined request early, but it limits neither the time for a header
-nor the number of connections. Running episodes may finish before the end; new questions are refused.
+Uvicorn limits the size of a header, but neither the time for it nor the number of connections.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ _END_SECONDS = 1.0
 _REPORT_SECONDS = 60.0
 _MAX_HEADER_BYTES = 65_536
 _ACCEPTED_AT_ONCE = 16
-"""Connections that are accepted before the limits are applied: more could use up the files of the process."""
+"""Connections that are accepted before the limits apply: more could use up the files of the process."""
 _WAITING_CONNECTIONS = 2048
-"""Connections that the operating system holds until they are accepted."""
 _log = logging.getLogger(__name__)
 
 

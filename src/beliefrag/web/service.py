@@ -119,10 +119,7 @@ class EpisodeObserver(Protocol):
 
 
 class AnswerService:
-    """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers from it.
-
-    A guarantee in the settings that does not hold under the lowered budget is refused.
-    """
+    """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers."""
 
     def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
         lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
@@ -186,7 +183,10 @@ class AnswerService:
                             last = event
                         else:
                             on_event(event)
-            self._judge_model(last)
+            if last.cause in _MODEL_ERRORS:
+                self._model_failed_at = time.monotonic()
+            elif last.usage.calls > last.usage.cached_calls:
+                self._model_failed_at = float("-inf")
             ending = str(last.outcome)
         except HttpProblem:
             ending = ""  # refused: no episode began
@@ -220,12 +220,6 @@ class AnswerService:
     async def aclose(self) -> None:
         """Close the model, and the retriever that was opened for it."""
         await self.assembly.aclose()
-
-    def _judge_model(self, episode: Episode) -> None:
-        if episode.cause in _MODEL_ERRORS:
-            self._model_failed_at = time.monotonic()
-        elif episode.usage.calls > episode.usage.cached_calls:
-            self._model_failed_at = float("-inf")
 
 
 class EpisodeTask:

@@ -57,8 +57,8 @@ def create_app(
 ) -> FastAPI:
     """Create the server as an ASGI application.
 
-    From the outside in: the log, because refused requests are logged too; the authentication, because a body is read
-    only for clients with the token; the body limit, because no handler may get a body that is too long; the routes.
+    From the outside in: the log, which has refused requests too; the authentication, before a body is read; the body
+    limit; the routes.
     """
     service = context.service
 

@@ -131,9 +131,11 @@ def _check_parameters(context: HttpContext, body: ChatBody) -> list[str]:
     given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
     for name, value in given.items():
         if name in _CHANGES_REPLY and value not in _HARMLESS and (name, value) != ("n", 1):
-            raise _refusal("unsupported_parameter", f"{name} is not supported here.", name, "Leave it out.")
+            raise HttpProblem(
+                400, "unsupported_parameter", f"{name} is not supported here.", field=name, remedy="Leave it out."
+            )
     if "stream_options" in given and not body.stream:
-        raise _refusal("invalid_parameter", "stream_options is only for streams.", "stream_options", "Leave it out.")
+        raise HttpProblem(400, "invalid_parameter", "stream_options is only for streams.", field="stream_options")
     return [name for name in given if name not in _USED | _CHANGES_REPLY]
 
 
@@ -141,22 +143,20 @@ def _read_last(context: HttpContext, messages: Sequence[ChatMessage]) -> tuple[s
     """Return the text of the last message, and the places of those before it, which are ignored."""
     *before, last = messages
     if last.role != "user":
-        raise _refusal("invalid_messages", f"The last message is by the {last.role}, not by the user.", "messages")
+        raise HttpProblem(
+            400, "invalid_messages", f"The last message is by the {last.role}, not by the user.", field="messages"
+        )
     earlier = [message for message in before if message.role not in ("system", "developer")]
     if earlier and context.earlier_turns == "refuse":
         words = f"The messages have {len(earlier)} earlier turns, and this server answers single questions."
         remedy = "Send one question that can be understood alone."
-        raise _refusal("conversation_not_supported", words, "messages", remedy)
+        raise HttpProblem(400, "conversation_not_supported", words, field="messages", remedy=remedy)
     place = f"messages[{len(before)}].content"
     parts = [{"type": "text", "text": last.content}] if isinstance(last.content, str) else last.content
     texts = [part.get("text") for part in parts or () if part.get("type") == "text"]
     if parts is None or len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
-        raise _refusal("unsupported_content", "Only text can be answered.", place, "Send only text.")
+        raise HttpProblem(400, "unsupported_content", "Only text can be answered.", field=place)
     return "".join(map(str, texts)), [f"messages[{index}]" for index in range(len(before))]
-
-
-def _refusal(code: str, words: str, field: str, remedy: str = "") -> HttpProblem:
-    return HttpProblem(400, code, words, remedy=remedy, field=field)
 
 
 def _answer_text(answer: dict[str, Any]) -> str:
