@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.engine.model_calls import is_repeated
+from beliefrag.engine.calls import is_repeated
 from beliefrag.record import Episode
 from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action

@@ -25,8 +25,7 @@ from typing import Any
 
 from beliefrag.bench.judge import read_verdict
 from beliefrag.bench.made_questions import QuestionSeed, find_fault, read_made_question
-from beliefrag.engine.model_calls import _SAYS_SUFFICIENT
-from beliefrag.engine.replies import Repairs, read_answer, read_json_object, read_line
+from beliefrag.engine.calls import _SAYS_SUFFICIENT
 from beliefrag.errors import BeliefRAGError
 from beliefrag.methods import adaptive_rag, crag, flare, reasoning, rl_search, self_rag, uncertainty_gate
 from beliefrag.models.cache import read_reply_json
@@ -34,6 +33,7 @@ from beliefrag.models.failures import one_line, read_retry_after
 from beliefrag.models.openai_reply import read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message, TokenProbability
 from beliefrag.prompts import escape
+from beliefrag.prompts.replies import Repairs, read_answer, read_json_object, read_line
 from beliefrag.types import Passage
 from beliefrag.verifiers import VERIFIERS, build_verifier, probability, slots
 

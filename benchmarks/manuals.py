@@ -31,7 +31,7 @@ from typing import Any, TextIO
 from beliefrag.bench.metrics import covers, normalise
 from beliefrag.bench.questions import Gold
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import Assembly, assemble
+from beliefrag.opening import Assembly, assemble
 from beliefrag.record import Episode
 from beliefrag.settings import load_settings
 from beliefrag.types import Question

@@ -22,8 +22,8 @@ from typing import Any
 from beliefrag import __version__
 from beliefrag.demo import load_passages, load_questions
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.opening import assemble
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Hit

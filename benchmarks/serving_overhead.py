@@ -106,7 +106,7 @@ def in_process(tree: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
 def run_episodes(folder: Path) -> None:
     """Runs as many episodes as a line of the input says, and tells how many milliseconds of processor time one took."""
     from beliefrag.engine import loop  # noqa: PLC0415 - of the tree that PYTHONPATH names
-    from beliefrag.engine.assembly import assemble  # noqa: PLC0415
+    from beliefrag.opening import assemble  # noqa: PLC0415
     from beliefrag.settings import Settings  # noqa: PLC0415
     from beliefrag.types import Question  # noqa: PLC0415
 

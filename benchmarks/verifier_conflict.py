@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.metrics import token_f1
-from beliefrag.engine.assembly import open_model
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.models.compose import Meter
+from beliefrag.opening import open_model
 from beliefrag.prompts import Prompts, escape, evidence_block
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from beliefrag.types import Passage

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.bench.metrics import token_f1
-from beliefrag.engine.assembly import open_model
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel
+from beliefrag.opening import open_model
 from beliefrag.policy import novelty, relevance
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import Bm25Index

@@ -23,8 +23,7 @@ from beliefrag.record import Episode, ModelCall, Outcome, Search, Step
 from beliefrag.runs.record import DatasetRecord, MethodRecord, RunRecord
 from beliefrag.runs.run_files import EPISODES_FILE, episode_line
 from beliefrag.types import Action, Belief, Budget, Comparison, Diagnostics, Question, Usage
-from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.listing import ORDERS, EpisodeFilter, find_neighbours, list_episodes
+from beliefrag.web.view.index import ORDERS, EpisodeFilter, RunIndex, find_neighbours, list_episodes
 from beliefrag.web.view.sources import RunSource
 
 METHODS = ("static", "iterative", "crag", "beliefrag")
@@ -157,14 +156,12 @@ def page_times(index: RunIndex, pages: int, *, by_question: bool) -> list[float]
             actions=draw.choice(("", "VERIFY REWRITE")),
             least_tokens=draw.choice((None, 5_000)),
             order=draw.choice(list(ORDERS)),
-            descending=draw.random() < 0.5,
-            grouped=by_question,
+            direction="down" if draw.random() < 0.5 else "up",
+            by="question" if by_question else "episode",
+            offset=draw.choice((0, 0, 100, 1_000)),
+            limit=30 if by_question else 100,
         )
-        offset = draw.choice((0, 0, 100, 1_000))
-        limit = 30 if by_question else 100
-        times.append(
-            seconds(lambda w=wanted, o=offset, n=limit: list_episodes(index, w, offset=o, limit=n))  # type: ignore[misc]
-        )
+        times.append(seconds(lambda w=wanted: list_episodes(index, w)))  # type: ignore[misc]
     return sorted(times)
 
 

@@ -93,7 +93,7 @@ def test_importing_the_class_imports_no_package_but_ours() -> None:
     found = imported("from beliefrag import BeliefRAG")
     assert not found & PACKAGES
     ours = {name for name in found if name.startswith("beliefrag.")}
-    assert ours <= {"beliefrag._version", "beliefrag.engine", "beliefrag.engine.client", "beliefrag.errors"}
+    assert ours <= {"beliefrag._version", "beliefrag.engine", "beliefrag.client", "beliefrag.errors"}
 
 
 def test_help_imports_none_of_the_large_packages() -> None:

@@ -20,7 +20,7 @@ from rich.console import Console
 from beliefrag.cli.ask import describe_calibration, run_episode
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.demo import load_passages
-from beliefrag.engine.assembly import assemble
+from beliefrag.opening import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Question
 

@@ -23,7 +23,7 @@ from playwright.sync_api import sync_playwright
 
 from beliefrag.cli.ask import run_episode
 from beliefrag.demo import load_passages
-from beliefrag.engine.assembly import assemble
+from beliefrag.opening import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Question
 from beliefrag.web.view import LiveSource, ViewServer

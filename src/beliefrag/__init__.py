@@ -13,7 +13,7 @@ from beliefrag._version import __version__
 if TYPE_CHECKING:
     from beliefrag import bench, calibrate, studies
     from beliefrag.calibrate import tune
-    from beliefrag.engine.client import BeliefRAG
+    from beliefrag.client import BeliefRAG
     from beliefrag.errors import BeliefRAGError
     from beliefrag.record import Episode, Outcome, Step
     from beliefrag.retrieval.indexing import index_paths as index
@@ -44,7 +44,7 @@ __all__ = [
 
 _EXPORTS = {
     "Belief": "types",
-    "BeliefRAG": "engine.client",
+    "BeliefRAG": "client",
     "BeliefRAGError": "errors",
     "Budget": "types",
     "Episode": "record",

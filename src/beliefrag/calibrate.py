@@ -57,9 +57,9 @@ from beliefrag.calibration.risk import (
     risk_coverage,
 )
 from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, TuningError, has_corrections, tune_thresholds
-from beliefrag.engine.assembly import open_model
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
+from beliefrag.opening import open_model
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts

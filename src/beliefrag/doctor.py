@@ -24,13 +24,13 @@ from typing import Any
 
 from beliefrag.answering.packing import describe_packing
 from beliefrag.calibration import RunConditions, find_calibration_warnings, select_artifact
-from beliefrag.engine.assembly import choose_verifier
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
 from beliefrag.models.cache import ReplyStore, reply_store_path
 from beliefrag.models.providers import use_server_model
 from beliefrag.models.weights import file_hash, resolve, weights_at
+from beliefrag.opening import choose_verifier
 from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity

@@ -11,11 +11,7 @@ from beliefrag.errors import ModelError
 
 @contextmanager
 def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a lock file. The operating system drops the lock of a killed process; the file itself means nothing.
-
-    Raises:
-        ModelError: The file cannot be written, or another process holds the lock and `wait` is false.
-    """
+    """Hold a lock file. The operating system drops the lock of a killed process; the file itself means nothing."""
     # Imported here: it takes 50 ms, and `beliefrag --help` needs no lock.
     from filelock import FileLock, Timeout  # noqa: PLC0415
 

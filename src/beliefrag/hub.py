@@ -46,11 +46,7 @@ def hub_host() -> str:
 
 @contextmanager
 def open_stream(file: HubFile, start: int) -> Iterator[tuple[bool, Iterator[bytes]]]:
-    """Open a download at a byte; yield whether it starts there (or at 0), and its bytes.
-
-    Raises:
-        DownloadError: The hub refuses, or the connection breaks; `retryable` says whether to try again.
-    """
+    """Open a download at a byte; yield whether it starts there (or at 0), and its bytes."""
     import httpx2
 
     with _hub_errors():

@@ -23,9 +23,9 @@ from beliefrag.bench.perturbation import Injection, Injector
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import DatasetSetup, RunSpec, set_up
 from beliefrag.engine import loop
-from beliefrag.engine.controller import Controller, Measurement, Method, View, hide_question_id
-from beliefrag.engine.loop import Harness
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
+from beliefrag.engine.calls import CallRecorder, ModelCalls
+from beliefrag.engine.controller import Controller, Measurement, Method, View
+from beliefrag.engine.loop import Harness, hide_question_id
 from beliefrag.policy.decide import Spent
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode

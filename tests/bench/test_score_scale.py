@@ -9,7 +9,7 @@ import pytest
 from beliefrag import bench
 from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.calibration.fit_artifact import fit_artifact
-from beliefrag.engine.assembly import assemble
+from beliefrag.opening import assemble
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import Bm25Index
 from beliefrag.settings import load_settings

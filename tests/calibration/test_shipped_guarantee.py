@@ -3,8 +3,8 @@
 import pytest
 
 from beliefrag.calibration import Guarantee, load_artifact
-from beliefrag.engine.assembly import guarantee_from_settings
 from beliefrag.errors import CalibrationError
+from beliefrag.opening import guarantee_from_settings
 from beliefrag.profiles import PROFILES
 from beliefrag.prompts import Prompts
 from beliefrag.settings import Settings, load_settings

@@ -65,10 +65,8 @@ def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None
 def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:
     with serving(*asking, "--view", "--quiet") as (process, browser):
         wait_for(process, "until Ctrl-C")
-        with browser.stream("GET", "/api/live") as stream:
-            frames = stream.read().decode()
-        assert '"answer":"Larvik"' in frames
-        assert frames.endswith("event: end\ndata: {}\n\n")
+        record = browser.get("/api/episode/0").json()["record"]
+        assert (record["outcome"], record["answer"]) == ("answered", "Larvik")
         process.send_signal(signal.SIGINT)
         assert process.wait(200) == 0
         assert process.stdout is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import assemble, choose_verifier
+from beliefrag.opening import assemble, choose_verifier
 from beliefrag.settings import Settings
 from beliefrag.types import Passage, Question
 from tests.support.episodes import script

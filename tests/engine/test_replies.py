@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.engine.replies import Repairs, read_answer, read_json_object, read_line
 from beliefrag.errors import ReplyError
+from beliefrag.prompts.replies import Repairs, read_answer, read_json_object, read_line
 
 OBJECT = {"support": 0.5, "unhelpful_doc_ids": [1]}
 TEXT = json.dumps(OBJECT)

@@ -22,5 +22,5 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def endless(monkeypatch: pytest.MonkeyPatch) -> Endless:
     """A model that never replies, in the place of the one that the settings name."""
     model = Endless()
-    monkeypatch.setattr("beliefrag.engine.assembly.open_provider", lambda *_, **__: model)
+    monkeypatch.setattr("beliefrag.opening.open_provider", lambda *_, **__: model)
     return model

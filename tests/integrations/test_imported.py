@@ -65,7 +65,11 @@ def test_its_scores_are_read_as_the_options_say() -> None:
 
 @pytest.mark.parametrize(
     ("path", "problem"),
-    [("nowhere", "not an import path"), ("my_search_of_tests:gone", "gone"), ("my_search_of_tests:fail", "no such store")],
+    [
+        ("nowhere", "not an import path"),
+        ("my_search_of_tests:gone", "gone"),
+        ("my_search_of_tests:fail", "no such store"),
+    ],
 )
 def test_what_cannot_be_imported_is_named(path: str, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
@@ -73,5 +77,5 @@ def test_what_cannot_be_imported_is_named(path: str, problem: str) -> None:
 
 
 def test_what_is_no_retriever_is_refused() -> None:
-    with pytest.raises(SettingsError, match="Give it a method search"):
+    with pytest.raises(SettingsError, match="not a retriever"):
         open_retriever(RETRIEVERS.choose("imported:path=my_search_of_tests:nothing"), PassageSource())

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 
 from beliefrag.cli.serve import PageAccess, make_page
-from beliefrag.engine.assembly import assemble
+from beliefrag.opening import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.web.page import AskPage

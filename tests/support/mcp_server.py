@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp import StdioServerParameters
 
-from beliefrag.engine.assembly import assemble
+from beliefrag.opening import assemble
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage
 from beliefrag.web.limits import ServerLimits

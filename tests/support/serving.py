@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from beliefrag.engine.assembly import Assembly, assemble
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.opening import Assembly, assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.web.http import HttpContext, create_app

@@ -1,14 +1,11 @@
-"""What tests of the viewer need: hostile material, a server with a client that knows its key, Debian's chromium."""
+"""What tests of the viewer need: hostile material, and a client that knows the key of a server."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
@@ -42,19 +39,7 @@ def hostile_dataset(folder: Path, name: str) -> Path:
 @contextlib.contextmanager
 def client(server: ViewServer) -> Iterator[httpx2.Client]:
     """A client that has followed the printed address, and so has the key."""
-    base = f"http://127.0.0.1:{server.port}"
+    base, _, key = server.address.partition("/?")
     with httpx2.Client(base_url=base, trust_env=False, timeout=60) as known:
-        known.get(server.address.removeprefix(base))
+        known.get(f"/?{key}")
         yield known
-
-
-def chromium() -> str | None:
-    """Where a chromium is, if there is one."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return next((found for name in names if (found := shutil.which(name))), None)
-
-
-def launch_options() -> dict[str, Any]:
-    """How to start it here: the sandbox cannot be used by root."""
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return {"executable_path": chromium(), "args": ["--no-sandbox"] if root else []}

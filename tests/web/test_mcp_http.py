@@ -37,7 +37,7 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> Endless:
     model = Endless()
-    monkeypatch.setattr("beliefrag.engine.assembly.open_provider", lambda *_, **__: model)
+    monkeypatch.setattr("beliefrag.opening.open_provider", lambda *_, **__: model)
     return model
 
 

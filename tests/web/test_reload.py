@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.engine.assembly import assemble
+from beliefrag.opening import assemble
 from beliefrag.retrieval import index_paths
 from beliefrag.settings import Settings
 from beliefrag.web.http.http_app import reload_passages

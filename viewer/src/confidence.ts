@@ -27,27 +27,27 @@ function whole({ declined }: Confidence): string {
 }
 
 function reliability(found: readonly Confidence[]): HTMLElement {
-  const told = found.map(({ method_title, bins }) => `${method_title}: ${bins.map(({ predicted, observed, answers }) => `said ${percent(predicted)}, right ${percent(observed)} of ${answers}`).join(", ")}`);
+  const told = found.map(({ method_title, bins }) => `${method_title}: ${bins.map(({ predicted, observed, states }) => `said ${percent(predicted)}, right ${percent(observed)} of ${states}`).join(", ")}`);
   return h("figure", {},
     s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", "aria-label": `Reliability: ${told.join("; ")}` },
       axes("confidence", "share right"),
       s("line", { class: "ideal", x1: across(0), y1: up(0), x2: across(1), y2: up(1) }),
       found.map(({ bins, answers }, side) => [
         s("path", { class: `line side-${side}`, d: path(bins.map(({ predicted, observed }) => [predicted, observed])) }),
-        bins.map((bin) => s("circle", { class: `point side-${side}`, cx: across(bin.predicted), cy: up(bin.observed), r: 3 + 7 * Math.sqrt(bin.answers / answers) }, s("title", {}, `said ${percent(bin.predicted)}: right ${percent(bin.observed)} of ${count(bin.answers, "answer")}`))),
+        bins.map((bin) => s("circle", { class: `point side-${side}`, cx: across(bin.predicted), cy: up(bin.observed), r: 3 + 7 * Math.sqrt(bin.states / answers) }, s("title", {}, `said ${percent(bin.predicted)}: right ${percent(bin.observed)} of ${count(bin.states, "answer")}`))),
       ])),
     h("figcaption", {}, h("b", {}, "Reliability"), h("span", { class: "muted" }, ": on the line a confidence is what it says; a larger dot stands for more answers.")));
 }
 
 function riskCoverage(found: readonly Confidence[]): HTMLElement {
-  const told = found.map(({ method_title, curve }) => `${method_title} ${percent(curve.at(-1)?.risk)} wrong at ${percent(curve.at(-1)?.coverage)} answered`);
+  const told = found.map(({ method_title, curve }) => `${method_title} ${percent(curve.at(-1)?.[1])} wrong at ${percent(curve.at(-1)?.[0])} answered`);
   return h("figure", {},
     s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", "aria-label": `Risk against coverage: ${told.join("; ")}` },
       axes("share answered", "share wrong"),
       found.map(({ curve }, side) => [
-        s("path", { class: `band side-${side}`, d: `${path([...curve.map(({ coverage, low }): [number, number] => [coverage, low]), ...[...curve].reverse().map(({ coverage, high }): [number, number] => [coverage, high])])} Z` }),
-        s("path", { class: `line side-${side}`, d: path(curve.map(({ coverage, risk }) => [coverage, risk])) }),
-        curve.length < 20 && curve.map(({ coverage, risk }) => s("circle", { class: `point side-${side}`, cx: across(coverage), cy: up(risk), r: 2.5 }, s("title", {}, `${percent(coverage)} answered: ${percent(risk)} of them wrong`))),
+        s("path", { class: `band side-${side}`, d: `${path([...curve.map(([x, , low]): [number, number] => [x, low]), ...[...curve].reverse().map(([x, , , high]): [number, number] => [x, high])])} Z` }),
+        s("path", { class: `line side-${side}`, d: path(curve.map(([x, y]) => [x, y])) }),
+        curve.length < 20 && curve.map(([x, y]) => s("circle", { class: `point side-${side}`, cx: across(x), cy: up(y), r: 2.5 }, s("title", {}, `${percent(x)} answered: ${percent(y)} of them wrong`))),
       ])),
     h("figcaption", {}, h("b", {}, "Risk and coverage"), h("span", { class: "muted" }, ": the share of wrong answers if only the surest questions were answered, with its 95 % interval.")));
 }

@@ -8,7 +8,7 @@ import { line } from "./text.ts";
 export function differences(analysis: Analysis, dataset: string): Child {
   const found = analysis.differences.filter((each) => each.dataset === dataset);
   if (found.length === 0) return h("p", { class: "muted" }, "There are no two methods with finished questions in common.");
-  const most = Math.max(0.05, ...found.flatMap(({ f1 }) => [f1.estimate.low, f1.estimate.high, f1.estimate.mean].map((value) => Math.abs(value ?? 0))));
+  const most = Math.max(0.05, ...found.flatMap(({ f1 }) => [f1.difference.low, f1.difference.high, f1.difference.value].map((value) => Math.abs(value ?? 0))));
   const about = `${analysis.reference_title} minus each other method, on the questions that both finished, with 95 % intervals.`;
   return [h("p", { class: "muted small" }, about), h("div", { class: "scroll" }, h("table", { class: "numbers differences", "aria-label": "Differences" },
     h("thead", {}, h("tr", {}, ["against", "F1", "", "tokens", "questions"].map((title) => h("th", { scope: "col" }, title)))),
@@ -18,27 +18,27 @@ export function differences(analysis: Analysis, dataset: string): Child {
 function row({ method_title, f1, tokens }: Paired, most: number): HTMLElement {
   return h("tr", {},
     h("th", { scope: "row" }, line(method_title, 40)),
-    h("td", {}, h("b", {}, signed(f1.estimate.mean, 3)), h("small", {}, reading(f1))),
+    h("td", {}, h("b", {}, signed(f1.difference.value, 3)), h("small", {}, reading(f1))),
     h("td", { class: "forest" }, bar(f1, most)),
-    h("td", {}, h("b", {}, signed(tokens.estimate.mean, 0)), h("small", {}, range(tokens, 0))),
-    h("td", {}, whole(f1.estimate.n)));
+    h("td", {}, h("b", {}, signed(tokens.difference.value, 0)), h("small", {}, range(tokens, 0))),
+    h("td", {}, whole(f1.difference.questions)));
 }
 
 /** What the interval allows to say: a difference that it does not show is a tie. */
-export function reading({ estimate, clear }: Difference): string {
-  if (clear) return estimate.mean > 0 ? "clearly better" : "clearly worse";
-  return estimate.few ? "tie: too few questions" : "tie";
+export function reading({ difference, is_clear }: Difference): string {
+  if (is_clear) return difference.value > 0 ? "clearly better" : "clearly worse";
+  return difference.has_few_questions ? "tie: too few questions" : "tie";
 }
 
-function range({ estimate }: Difference, digits: number): string {
-  return estimate.low === null || estimate.high === null ? "\u2013" : `${signed(estimate.low, digits)} to ${signed(estimate.high, digits)}`;
+function range({ difference: { low, high } }: Difference, digits: number): string {
+  return low === null || high === null ? "\u2013" : `${signed(low, digits)} to ${signed(high, digits)}`;
 }
 
-function bar(difference: Difference, most: number): SVGElement {
-  const { mean, low, high } = difference.estimate;
+function bar(found: Difference, most: number): SVGElement {
+  const { value: mean, low, high } = found.difference;
   const across = (value: number): number => 70 + (64 * value) / most;
-  return s("svg", { viewBox: "0 0 140 18", role: "img", "aria-label": `F1 ${range(difference, 3)}`, class: difference.clear ? "clear" : "tied" },
-    s("title", {}, range(difference, 3)),
+  return s("svg", { viewBox: "0 0 140 18", role: "img", "aria-label": `F1 ${range(found, 3)}`, class: found.is_clear ? "clear" : "tied" },
+    s("title", {}, range(found, 3)),
     s("line", { class: "zero", x1: 70, x2: 70, y1: 0, y2: 18 }),
     low !== null && high !== null && s("line", { class: "range", x1: across(low), x2: across(high), y1: 9, y2: 9 }),
     s("circle", { cx: across(mean), cy: 9, r: 4 }));

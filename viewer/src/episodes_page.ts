@@ -4,7 +4,7 @@ import { get } from "./api.ts";
 import { announcer, onKey, problem } from "./chrome.ts";
 import { h, replace, type Child, type Props } from "./dom.ts";
 import { seconds, share, whole } from "./format.ts";
-import { refresh } from "./refresh.ts";
+import { currentState, refresh } from "./refresh.ts";
 import type { Choices, Listing, Row } from "./schema.ts";
 import { actions, correctness, outcome } from "./signs.ts";
 import { line } from "./text.ts";
@@ -57,7 +57,7 @@ export function listed(): string {
 
 export async function episodesPage(main: HTMLElement): Promise<void> {
   document.title = "Episodes \u2013 BeliefRAG viewer";
-  const choices = await get<Choices>("/api/choices");
+  const [choices, drawn] = await Promise.all([get<Choices>("/api/choices"), currentState()]);
   const say = announcer();
   const table = h("div", { class: "scroll listing" });
   const pager = h("nav", { class: "pager", "aria-label": "Pages of episodes" });
@@ -124,7 +124,7 @@ export async function episodesPage(main: HTMLElement): Promise<void> {
   onKey(["p"], "previous page", () => { if (shown.offset > 0) load(Math.max(0, shown.offset - size()), 0); });
   onKey(["x"], "clear all filters", () => { location.href = "/episodes"; });
   await fetchPage(Number(new URLSearchParams(location.search).get("offset")) || 0);
-  refresh(() => fetchPage(shown.offset));
+  refresh(() => fetchPage(shown.offset), drawn);
 }
 
 function filters(choices: Choices, changed: () => void): HTMLFormElement {

@@ -12,7 +12,6 @@ const LEFT = 44;
 const TOP = 26;
 const BOTTOM = 44;
 // Over the questions that the F1 is over: a dataset without F1 has tokens too.
-const COST = "tokens_beside_f1";
 
 export interface Spot { readonly cell: Cell; readonly x: number; readonly y: number; readonly label: Box }
 
@@ -27,11 +26,11 @@ export function spots(cells: readonly Cell[], most: number, width = WIDE): Spot[
   const across = scale(width, most);
   const placed = cells.flatMap((cell) => {
     const f1 = cell.measures["f1"];
-    const tokens = cell.measures[COST];
+    const tokens = cell.tokens_beside_f1;
     if (!f1 || !tokens) return [];
-    const [x, y] = [across(tokens.mean), up(f1.mean)];
-    const [high, low] = [up(f1.high ?? f1.mean), up(f1.low ?? f1.mean)];
-    const [left, right] = [across(tokens.low ?? tokens.mean), across(tokens.high ?? tokens.mean)];
+    const [x, y] = [across(tokens.value), up(f1.value)];
+    const [high, low] = [up(f1.high ?? f1.value), up(f1.low ?? f1.value)];
+    const [left, right] = [across(tokens.low ?? tokens.value), across(tokens.high ?? tokens.value)];
     const lines = [{ x: x - 1, y: high, width: 2, height: low - high }, { x: left, y: y - 1, width: right - left, height: 2 }];
     return [{ cell, x, y, text: cell.method_title, lines }];
   });
@@ -49,13 +48,13 @@ function up(f1: number): number {
 }
 
 export function figure(cells: readonly Cell[], over: string): HTMLElement {
-  const largest = Math.max(...cells.map((cell) => cell.measures[COST]?.high ?? cell.measures[COST]?.mean ?? 0), 0);
+  const largest = Math.max(...cells.map((cell) => cell.tokens_beside_f1?.high ?? cell.tokens_beside_f1?.value ?? 0), 0);
   const most = roundUp(largest);
   const width = matchMedia("(max-width: 45rem)").matches ? NARROW : WIDE;
   const across = scale(width, most);
   const placed = spots(cells, most, width);
   if (placed.length === 0) return h("p", { class: "muted" }, "There is no F1 to draw yet.");
-  const told = placed.map(({ cell }) => `${cell.method_title} F1 ${mean("f1", cell.measures["f1"])} with ${mean("tokens", cell.measures[COST])} tokens`);
+  const told = placed.map(({ cell }) => `${cell.method_title} F1 ${mean("f1", cell.measures["f1"])} with ${mean("tokens", cell.tokens_beside_f1)} tokens`);
   return h(
     "figure",
     { class: "scatter" },
@@ -77,7 +76,7 @@ export function figure(cells: readonly Cell[], over: string): HTMLElement {
 
 function point({ cell, x, y, label }: Spot, across: (tokens: number) => number): SVGElement {
   const f1 = cell.measures["f1"];
-  const tokens = cell.measures[COST];
+  const tokens = cell.tokens_beside_f1;
   return s(
     "g",
     { class: cell.method === "beliefrag" ? "spot ours" : "spot" },

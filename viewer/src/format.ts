@@ -34,13 +34,13 @@ const FEW_DIGITS = new Set(["rounds", "actions", "calls", "seconds"]);
 
 /** A mean with as many digits as its measure deserves. */
 export function mean(measure: string, estimate: Estimate | null | undefined): string {
-  return estimate ? digits(measure, estimate.mean) : "\u2013";
+  return estimate ? digits(measure, estimate.value) : "\u2013";
 }
 
 /** The interval, marked with ? where there are too few questions to trust it. */
 export function interval(measure: string, estimate: Estimate | null | undefined): string {
   if (!estimate || estimate.low === null || estimate.high === null) return "\u2013";
-  return `${digits(measure, estimate.low)} to ${digits(measure, estimate.high)}${estimate.few ? " ?" : ""}`;
+  return `${digits(measure, estimate.low)} to ${digits(measure, estimate.high)}${estimate.has_few_questions ? " ?" : ""}`;
 }
 
 function digits(measure: string, value: number): string {

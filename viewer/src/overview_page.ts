@@ -7,7 +7,7 @@ import { differences } from "./differences.ts";
 import { h, replace, s, type Child } from "./dom.ts";
 import { figure } from "./figure.ts";
 import { interval, mean, whole } from "./format.ts";
-import { refresh } from "./refresh.ts";
+import { currentState, refresh } from "./refresh.ts";
 import type { Analysis, Cell, Estimate, Overview } from "./schema.ts";
 import { line } from "./text.ts";
 
@@ -24,6 +24,7 @@ const MEASURES: [string, string, string][] = [
 ];
 
 export async function overviewPage(main: HTMLElement): Promise<void> {
+  const drawn = await currentState();
   let run = await get<Overview>("/api/run");
   let analysis: Analysis | null = null;
   document.title = "Run \u2013 BeliefRAG viewer";
@@ -85,7 +86,7 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
     run = await get<Overview>("/api/run");
     show();
     await analyse();
-  });
+  }, drawn);
 }
 
 function heading(title: string, over: string): HTMLElement {
@@ -93,7 +94,7 @@ function heading(title: string, over: string): HTMLElement {
 }
 
 function shownColumns(cells: readonly Cell[]): Column[] {
-  const estimate = (name: string) => (cell: Cell): number => cell.measures[name]?.mean ?? -Infinity;
+  const estimate = (name: string) => (cell: Cell): number => cell.measures[name]?.value ?? -Infinity;
   return [
     { name: "dataset", title: "dataset", value: (cell) => cell.dataset, show: (cell) => line(cell.dataset, 40) },
     { name: "method", title: "method", value: (cell) => cell.method_title, show: (cell) => h("a", { href: episodesOf(cell) }, line(cell.method_title, 40)) },
@@ -115,7 +116,7 @@ function cellTable(cells: readonly Cell[], columns: readonly Column[], order: st
     h("thead", {}, h("tr", {}, columns.map(({ name, title, about }) =>
       h("th", { scope: "col", "aria-sort": order === name ? (down ? "descending" : "ascending") : undefined },
         h("button", { type: "button", class: "sort", title: about, "data-order": name, click: () => { sort(name); } }, title, h("span", { "aria-hidden": "true" }, order === name ? (down ? " \u2193" : " \u2191") : "")))))),
-    h("tbody", {}, cells.map((cell) => h("tr", { class: cell.is_mean ? "mean" : undefined }, columns.map((column, place) => h(place < 2 ? "th" : "td", place < 2 ? { scope: "row" } : {}, column.show(cell)))))),
+    h("tbody", {}, cells.map((cell) => h("tr", { class: cell.dataset === "mean" ? "mean" : undefined }, columns.map((column, place) => h(place < 2 ? "th" : "td", place < 2 ? { scope: "row" } : {}, column.show(cell)))))),
   );
 }
 
@@ -134,6 +135,7 @@ function measured(name: string, cell: Cell): Child {
 /** Methods by datasets, F1 with tokens below it. The best of a column is marked, or all that tie for it. */
 function matrix(run: Overview, analysis: Analysis | null): Child {
   const datasets = [...new Set(run.cells.map((cell) => cell.dataset))];
+  const titles = new Map(run.cells.map((cell) => [cell.method, cell.method_title]));
   const at = new Map(run.cells.map((cell) => [`${cell.dataset} ${cell.method}`, cell]));
   const entry = (dataset: string, method: string): HTMLElement => {
     const cell = at.get(`${dataset} ${method}`);
@@ -141,13 +143,13 @@ function matrix(run: Overview, analysis: Analysis | null): Child {
     if (!cell || !f1) return h("td", {}, "\u2013");
     const best = analysis?.ties[dataset] ?? [];
     const mark = !best.includes(method) ? "" : best.length > 1 ? "tie" : "best";
-    return h("td", { class: mark || undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), mark && h("span", { class: "aside" }, mark === "tie" ? "ties for the best" : "best"), h("small", {}, mean("tokens", cell.measures["tokens_beside_f1"])));
+    return h("td", { class: mark || undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), mark && h("span", { class: "aside" }, mark === "tie" ? "ties for the best" : "best"), h("small", {}, mean("tokens", cell.tokens_beside_f1)));
   };
   return [
     h("p", { class: "muted small" }, "F1, and tokens below it. Underlined: the best of a column. Dotted: a tie, no clear difference to the best on the same questions."),
     h("div", { class: "scroll" }, h("table", { class: "numbers matrix", "aria-label": "F1 and tokens" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "method"), datasets.map((name) => h("th", { scope: "col" }, line(name, 24))))),
-    h("tbody", {}, run.methods.filter(({ name }) => run.cells.some((cell) => cell.method === name)).map(({ name, title }) => h("tr", {}, h("th", { scope: "row" }, title), datasets.map((dataset) => entry(dataset, name))))),
+    h("tbody", {}, run.methods.filter((name) => titles.has(name)).map((name) => h("tr", {}, h("th", { scope: "row" }, titles.get(name)), datasets.map((dataset) => entry(dataset, name))))),
   ))];
 }
 
@@ -157,23 +159,22 @@ function bar(estimate: Estimate | null | undefined): Child {
   return s("svg", { class: "interval", viewBox: "0 0 60 8", "aria-hidden": "true" },
     s("line", { class: "grid", x1: 0, x2: 60, y1: 4, y2: 4 }),
     s("line", { class: "range", x1: 60 * estimate.low, x2: 60 * estimate.high, y1: 4, y2: 4 }),
-    s("circle", { class: "point", cx: 60 * estimate.mean, cy: 4, r: 2.5 }),
+    s("circle", { class: "point", cx: 60 * estimate.value, cy: 4, r: 2.5 }),
   );
 }
 
 function failures(run: Overview): HTMLElement {
-  const titles = new Map(run.methods.map(({ name, title }) => [name, title]));
   return h(
     "section",
     { class: "panel", "aria-labelledby": "failures-title" },
     h("h2", { id: "failures-title" }, "Failures"),
     h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, ["cause", "dataset", "method", "episodes"].map((title) => h("th", { scope: "col" }, title)))),
-      h("tbody", {}, run.failures.map((each) => h("tr", {}, h("th", { scope: "row" }, line(each.cause, 60)), h("td", {}, line(each.dataset, 40)), h("td", {}, titles.get(each.method) ?? line(each.method, 40)),
-        h("td", {}, h("a", { href: `/episodes?${new URLSearchParams({ dataset: each.dataset, method: each.method, outcome: "failed" })}` }, whole(each.episodes)))))))),
+      h("tbody", {}, run.failures.map((each) => h("tr", {}, h("th", { scope: "row" }, line(each.cause, 60)), h("td", {}, line(each.dataset, 40)), h("td", {}, line(each.method_title, 40)),
+        h("td", {}, h("a", { href: `/episodes?${new URLSearchParams({ dataset: each.dataset, method: each.method, outcome: "failed" })}` }, whole(each.question_ids.length)))))))),
   );
 }
 
 function episodesOf(cell: Cell): string {
-  return `/episodes?${new URLSearchParams({ method: cell.method, ...(cell.is_mean ? {} : { dataset: cell.dataset }) })}`;
+  return `/episodes?${new URLSearchParams({ method: cell.method, ...(cell.dataset === "mean" ? {} : { dataset: cell.dataset }) })}`;
 }

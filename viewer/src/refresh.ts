@@ -2,23 +2,29 @@
 
 import { get } from "./api.ts";
 
-const LEAST = 2000;
+/** Milliseconds between two looks. */
+const PAUSE = 2000;
 
-/** Calls `draw` whenever there is more to show, until the server has ended. Slow drawings are made less often. */
-export function refresh(draw: () => Promise<void>): void {
-  let known = "";
-  let wait = LEAST;
+/** What changes when a run or a trace has grown. */
+export async function currentState(): Promise<string> {
+  return (await get<{ state: string }>("/api/state")).state;
+}
+
+/** Calls `draw` when there is more to show than at `drawn`, until the server has ended. Slow drawings are made less often. */
+export function refresh(draw: () => Promise<void>, drawn: string, least = PAUSE, lost = (): void => undefined): void {
+  let known = drawn;
+  let wait = least;
   const look = async (): Promise<void> => {
     try {
-      const { state } = await get<{ state: string }>("/api/state");
-      if (known && state !== known && !document.hidden) {
+      const state = await currentState();
+      if (state !== known && !document.hidden) {
         const began = performance.now();
         await draw();
-        wait = Math.max(LEAST, 10 * (performance.now() - began));
+        wait = Math.max(least, 10 * (performance.now() - began));
         known = state;
       }
-      known ||= state;
     } catch {
+      lost();
       return;
     }
     setTimeout(() => { void look(); }, wait);

@@ -1,4 +1,4 @@
-// What the server sends: the record of src/beliefrag/record.py, and the names of schema.py, listing.py and run_page.py in
+// What the server sends: the record of src/beliefrag/record.py, and the names of schema.py, index.py and run_page.py in
 // src/beliefrag/web/view.
 
 export interface Passage { id: string; title: string; text: string; source: string; place: string }
@@ -123,10 +123,9 @@ export interface Listing { total: number; offset: number; episodes: Row[] }
 export interface Choices { datasets: string[]; methods: string[]; patterns: { actions: string; episodes: number }[] }
 export interface Neighbours { place: number; total: number; previous: number | null; next: number | null }
 
-export interface Estimate { mean: number; low: number | null; high: number | null; n: number; few: boolean }
+export interface Estimate { value: number; low: number | null; high: number | null; questions: number; has_few_questions: boolean }
 export interface Cell {
   dataset: string;
-  is_mean: boolean;
   method: string;
   method_title: string;
   episodes: number;
@@ -134,17 +133,18 @@ export interface Cell {
   failed: number;
   outcomes: Record<string, number>;
   measures: Record<string, Estimate | null>;
+  tokens_beside_f1: Estimate | null;
 }
 export interface Overview {
   first_line: string;
   complete: boolean;
   datasets: string[];
-  methods: { name: string; title: string }[];
+  methods: string[];
   cells: Cell[];
-  failures: { cause: string; dataset: string; method: string; episodes: number }[];
+  failures: { cause: string; dataset: string; method: string; method_title: string; question_ids: string[] }[];
   made: Record<string, string>;
 }
-export interface Difference { estimate: Estimate; clear: boolean }
+export interface Difference { difference: Estimate; is_clear: boolean }
 export interface Paired { dataset: string; method: string; method_title: string; f1: Difference; tokens: Difference }
 export interface Confidence {
   dataset: string;
@@ -153,8 +153,9 @@ export interface Confidence {
   answers: number;
   declined: number;
   calibration_error: number;
-  bins: { predicted: number; observed: number; answers: number }[];
-  curve: { coverage: number; risk: number; low: number; high: number }[];
+  bins: { predicted: number; observed: number; states: number }[];
+  /** Share answered, share wrong, and the interval of the latter. */
+  curve: [number, number, number, number][];
 }
 export interface Analysis {
   reference: string;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { count, interval, mean, percent, seconds, share, whole } from "../src/format.ts";
 
-const estimate = { mean: 0.12345, low: 0.1, high: 0.2, n: 19, few: true };
+const estimate = { value: 0.12345, low: 0.1, high: 0.2, questions: 19, has_few_questions: true };
 
 test("numbers have the digits of the terminal and of the report", () => {
   assert.equal(share(0.385), "0.39");
@@ -11,7 +11,7 @@ test("numbers have the digits of the terminal and of the report", () => {
   assert.equal(seconds(44.51), "44.5 s");
   assert.equal(mean("f1", estimate), "0.123");
   assert.equal(mean("rounds", estimate), "0.12");
-  assert.equal(mean("tokens", { ...estimate, mean: 8468.4 }), "8,468");
+  assert.equal(mean("tokens", { ...estimate, value: 8468.4 }), "8,468");
 });
 
 test("what is not there is a dash, never a zero", () => {
@@ -22,7 +22,7 @@ test("what is not there is a dash, never a zero", () => {
 
 test("an interval on few questions is marked", () => {
   assert.equal(interval("f1", estimate), "0.100 to 0.200 ?");
-  assert.equal(interval("f1", { ...estimate, few: false }), "0.100 to 0.200");
+  assert.equal(interval("f1", { ...estimate, has_few_questions: false }), "0.100 to 0.200");
 });
 
 test("counts speak of one or many", () => {

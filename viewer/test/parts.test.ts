@@ -66,11 +66,11 @@ test("two episodes part at the first step that does something else", () => {
 });
 
 test("a difference that its interval does not show is a tie", () => {
-  const estimate = { mean: 0.1, low: -0.1, high: 0.3, n: 30, few: false };
-  assert.equal(reading({ estimate, clear: false }), "tie");
-  assert.equal(reading({ estimate: { ...estimate, few: true }, clear: false }), "tie: too few questions");
-  assert.equal(reading({ estimate, clear: true }), "clearly better");
-  assert.equal(reading({ estimate: { ...estimate, mean: -0.1 }, clear: true }), "clearly worse");
+  const difference = { value: 0.1, low: -0.1, high: 0.3, questions: 30, has_few_questions: false };
+  assert.equal(reading({ difference, is_clear: false }), "tie");
+  assert.equal(reading({ difference: { ...difference, has_few_questions: true }, is_clear: false }), "tie: too few questions");
+  assert.equal(reading({ difference, is_clear: true }), "clearly better");
+  assert.equal(reading({ difference: { ...difference, value: -0.1 }, is_clear: true }), "clearly worse");
 });
 
 test("a difference has its sign, and none has none", () => {

@@ -21,12 +21,12 @@ from typing import Any, Literal
 from beliefrag.answering.packing import lower_words
 from beliefrag.bench.metrics import covers, normalise, token_f1
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
-from beliefrag.engine.model_calls import CallRecorder, ModelCalls
-from beliefrag.engine.replies import Repairs, read_json_object
+from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
 from beliefrag.prompts import Prompts, escape, evidence_block, unescape
+from beliefrag.prompts.replies import Repairs, read_json_object
 from beliefrag.retrieval.documents import count_words
 from beliefrag.runs.partitions import hash_position
 from beliefrag.runs.run_errors import DataError

@@ -11,7 +11,6 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.perturbation import Injection, Injector, passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
-from beliefrag.engine.assembly import Engine, open_engine, open_model
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
@@ -19,6 +18,7 @@ from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration, plan
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
 from beliefrag.models.cache import CachedModel
+from beliefrag.opening import Engine, open_engine, open_model
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import (
     RETRIEVERS,

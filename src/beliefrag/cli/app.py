@@ -25,8 +25,6 @@ from beliefrag.cli.study import study
 from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
-__all__ = ["app", "main"]
-
 _log = logging.getLogger("beliefrag.cli")
 
 app = typer.Typer(

@@ -22,7 +22,7 @@ from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
 if TYPE_CHECKING:
     from beliefrag.cli.live import LiveDisplay
-    from beliefrag.engine.assembly import Assembly
+    from beliefrag.opening import Assembly
     from beliefrag.settings import Settings
 
 NOT_UTF8 = "it is not valid in this terminal's encoding; use UTF-8"
@@ -124,7 +124,7 @@ def _check_prompt(**options: object) -> None:
 
 def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
     """Open the model, the documents or the index, and warn about documents that could not be read."""
-    from beliefrag.engine.assembly import assemble
+    from beliefrag.opening import assemble
 
     if docs is None or index is not None:
         with output.show_status("opening index and model"):
@@ -172,12 +172,7 @@ async def run_episode(
 
 @contextlib.contextmanager
 def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
-    """Return what writes steps to a new file, a pipe or a device; each is on disk as soon as it ends.
-
-    Raises:
-        SettingsError: The file exists already, or cannot be written.
-        BeliefRAGError: At the end: some steps could not be written. The answer was given all the same.
-    """
+    """Return what writes steps to a new file, a pipe or a device; each is on disk as soon as it ends."""
     is_new = not path.exists()
     try:
         file = path.open("xb" if is_new or path.is_file() else "wb")
@@ -331,7 +326,7 @@ def describe_step(step: Step, titles: Mapping[str, str]) -> list[str]:
 
 def step_rows(step: Step, titles: Mapping[str, str]) -> Rows:
     """Return what a step changed: the query and what it found, the new query, or the passages dropped."""
-    from beliefrag.engine.model_calls import SUFFICIENT
+    from beliefrag.engine.calls import SUFFICIENT
 
     if (search := step.search) is not None:
         if search.query is None:
@@ -423,7 +418,7 @@ def _describe_cost(usage: Usage, seconds: float) -> str:
 
 
 def _repair_rows(episode: Episode) -> Rows:
-    from beliefrag.engine.replies import REPAIRS
+    from beliefrag.prompts.replies import REPAIRS
 
     total: Counter[str] = Counter()
     for call in episode.calls:

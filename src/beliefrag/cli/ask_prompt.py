@@ -11,7 +11,7 @@ import typer
 from beliefrag.cli import ask
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import print_notice, safe_line
-from beliefrag.engine.assembly import Assembly
+from beliefrag.opening import Assembly
 from beliefrag.record import Episode
 from beliefrag.types import Question
 

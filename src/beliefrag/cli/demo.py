@@ -30,7 +30,7 @@ def demo(
     from beliefrag.cli.ask import choose_display, exit_code, print_failure, run_episode
     from beliefrag.cli.model import ensure_weights
     from beliefrag.demo import load_passages, load_questions
-    from beliefrag.engine.assembly import assemble
+    from beliefrag.opening import assemble
 
     questions = load_questions()
     if list_:

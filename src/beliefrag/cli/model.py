@@ -62,11 +62,7 @@ def _print_weights() -> None:
 
 
 def ensure_weights(model: str, *, agreed: bool) -> None:
-    """Download the weights of a known embedded model if they are missing; ask first, unless it was agreed to.
-
-    Raises:
-        ModelError: The download was not agreed to, or it failed.
-    """
+    """Download the weights of a known embedded model if they are missing; ask first, unless it was agreed to."""
     if not model.startswith("local:"):
         return
     from beliefrag.models.download import pull as download

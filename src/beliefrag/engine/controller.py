@@ -7,23 +7,12 @@ The loop carries it out. A new method is one file with these two functions.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from beliefrag.engine.model_calls import ModelCalls
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.policy.decide import Spent
 from beliefrag.types import Action, Attempt, Belief, Budget, Decision, Diagnostics, Observation, Passage, Question
-
-
-def hide_question_id(question: Question) -> Question:
-    """Return the question as a controller sees it: a benchmark's id can tell the number of hops or the split.
-
-    The id that it gets instead is the same everywhere so that a method can seed its draws by it.
-    """
-    if not question.id:
-        return question
-    return Question(question.text, hashlib.sha256(question.id.encode("utf-8", "replace")).hexdigest()[:16])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -16,8 +17,8 @@ from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
 from beliefrag.answering.packing import PackedPassage
-from beliefrag.engine.controller import Measurement, Method, View, hide_question_id
-from beliefrag.engine.model_calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
+from beliefrag.engine.calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
+from beliefrag.engine.controller import Measurement, Method, View
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.explanation import describe_reason
 from beliefrag.models.compose import Meter
@@ -70,6 +71,16 @@ async def run(question: Question, method: Method, harness: Harness) -> AsyncGene
 async def play(question: Question, method: Method, harness: Harness) -> Episode:
     """Run an episode to its end."""
     return await _Player(question, method, harness, lambda _: None).play()
+
+
+def hide_question_id(question: Question) -> Question:
+    """Return the question as a controller sees it: a benchmark's id can tell the number of hops or the split.
+
+    The id that it gets instead is the same everywhere so that a method can seed its draws by it.
+    """
+    if not question.id:
+        return question
+    return Question(question.text, hashlib.sha256(question.id.encode("utf-8", "replace")).hexdigest()[:16])
 
 
 class _CallLog:

@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, Method, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_line
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import can_search
@@ -17,6 +16,7 @@ from beliefrag.methods.no_rag import NoRag
 from beliefrag.methods.static import Static
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape
+from beliefrag.prompts.replies import Repairs, read_line
 from beliefrag.types import Decision
 
 # A word after the letter makes it an article ("A search is needed"), and no class.
@@ -33,9 +33,8 @@ _LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
 class AdaptiveRag:
     """Routes each question once, by its predicted complexity, to No-RAG, Static or Iterative (Jeong et al., 2024).
 
-    The original trains a classifier on which strategy answered which question, and its third strategy is IRCoT; here
-    the classifier is a prompt to the shared model, and the third strategy is this harness's Iterative. A reply that
-    names no class, twice, means one search: neither no evidence at all, nor every search there is.
+    The original trains a classifier, and its third strategy is IRCoT; here the classifier is a prompt to the shared
+    model. A reply that names no class, twice, means one search.
     """
 
     name: ClassVar[str] = "adaptive_rag"

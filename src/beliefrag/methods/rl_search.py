@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply, Message
 from beliefrag.prompts import escape
+from beliefrag.prompts.replies import Repairs, read_answer, read_line
 from beliefrag.types import Decision
 
 _THOUGHT_TAG = re.compile(r"<(/?)think>", re.IGNORECASE)
@@ -35,15 +35,13 @@ _LONGEST_THOUGHT = 1000
 class RlSearch:
     """A prompted search dialogue with the tags of Search-R1 (Jin et al., 2025) and R3-RAG (Li et al., 2025).
 
-    The originals train a model by reinforcement to use the tags; here an untrained model is shown how. Searches run
-    through the loop like all others, and the answer is the one given in the dialogue. A reply without a tag, twice,
-    ends the dialogue, and the shared answer prompt answers from what was found. With `reader="shared"` it does so
-    whenever something was found, as for most methods: a small model searches better in a dialogue than it answers.
+    The originals train a model by reinforcement to use the tags; here an untrained model is shown how. The answer is
+    the one given in the dialogue. A reply without a tag, twice, ends it, and the shared answer prompt answers.
     """
 
     name: ClassVar[str] = "rl_search"
     reader: Literal["dialogue", "shared"] = "dialogue"
-    """Who gives the answer: the dialogue's last step, or the shared answer prompt."""
+    """Who gives the answer: the dialogue's last step, or the shared answer prompt where something was found."""
 
     def begin(self) -> Controller:
         """Return a controller that remembers the dialogue."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
-from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.methods.reasoning import reply_probability
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts.replies import Repairs, read_answer
 from beliefrag.types import Comparison, Decision
 
 
@@ -29,9 +29,8 @@ from beliefrag.types import Comparison, Decision
 class UncertaintyGate:
     """Answers closed-book when the model gives its own answer a high probability, else retrieves once.
 
-    The baseline of the AdaRAGUE study (Moskvoretskii et al., 2025), which compares 27 estimates of uncertainty and fits
-    when to retrieve on training questions. Here the estimate is the plainest, the probability of the answer as written
-    (the shared answer prompt with no passages), and the threshold is a setting of ours. Needs token probabilities.
+    The baseline of the AdaRAGUE study (Moskvoretskii et al., 2025), which fits when to retrieve on training questions.
+    Here the estimate is the probability of the whole answer, and the threshold is ours. Needs token probabilities.
     """
 
     name: ClassVar[str] = "uncertainty_gate"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -53,19 +53,9 @@ _FIELD = re.compile(r"\{(" + "|".join(sorted(frozenset().union(*FIELDS.values())
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """A set of templates.
-
-    Point `folder` at files named like ours (`verifier.txt`, `answer.txt`, ...) to replace some or all of them; that
-    is how a user runs the paper's own wording.
-    """
+    """A set of templates; a folder with files named like ours (`answer.txt`, ...) replaces some or all of them."""
 
     templates: Mapping[str, str]
-    _hashes: Mapping[str, str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Every episode names them: they are made once.
-        hashes = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
-        object.__setattr__(self, "_hashes", hashes)
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Prompts:
@@ -77,8 +67,8 @@ class Prompts:
         return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of each template, shortened: what a run records and an artifact is checked against."""
-        return dict(self._hashes)
+        """Return the shortened SHA-256 of each template, which runs record and artifacts are checked against."""
+        return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
 
 
 @cache
@@ -115,8 +105,7 @@ def _read_replacements(folder: Path) -> dict[str, str]:
 def evidence_block(passages: Sequence[Passage]) -> str:
     """Return the passages, numbered from 1 in their order, each on one delimited line.
 
-    Numbers replace ids: they are short, a small model copies them without slips, and an id that came from a file
-    name never reaches a prompt.
+    Numbers replace ids: a small model copies them without slips, and no file name reaches a prompt.
     """
     if not passages:
         return "(no passages)"

@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from beliefrag.engine.replies import Repairs
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts.replies import Repairs
 from beliefrag.registry import Registry
 from beliefrag.types import Observation, Passage
 
@@ -57,13 +57,7 @@ class VerifierForm(Protocol):
         ...
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Look at the passages.
-
-        Args:
-            asker: Through which every model call goes.
-            fields: question, evidence and draft, already safe to put into a prompt.
-            passages: What the evidence block shows, in the same order.
-        """
+        """Look at the passages, in the order of the evidence block; the fields are safe to put into a prompt."""
         ...
 
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.engine.replies import Repairs, read_answer
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
+from beliefrag.prompts.replies import Repairs, read_answer
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker
 
@@ -35,11 +35,8 @@ class Probability:
 
     name: ClassVar[str] = "probability"
     prompts: ClassVar[tuple[str, ...]] = (
-        "answer",
-        "verifier_support",
-        "verifier_complete",
-        "verifier_agree",
-        "verifier_helps",
+        *("answer", "verifier_support", "verifier_complete"),
+        *("verifier_agree", "verifier_helps"),
     )
     helps: ClassVar[float] = 0.5
     margin: ClassVar[float] = 0.1
@@ -63,7 +60,9 @@ class Probability:
         whole = {**fields, "draft": escape(draft)}
         support = await ask_yes_or_no(asker, "verifier_support", whole)
         complete = await ask_yes_or_no(asker, "verifier_complete", whole)
-        agree = await self._ask_agreement(asker, fields, helpful)
+        # One passage alone cannot contradict itself.
+        apart = {**fields, "evidence": evidence_block(helpful)}
+        agree = await ask_yes_or_no(asker, "verifier_agree", apart) if len(helpful) > 1 else 1.0
         return Observation(
             support=support,
             conflict=max(0.0, 1.0 - 2.0 * agree),
@@ -72,12 +71,6 @@ class Probability:
             unhelpful=tuple(passage.id for passage in passages if passage not in helpful),
             draft=draft,
         )
-
-    async def _ask_agreement(self, asker: Asker, fields: Mapping[str, str], helpful: Sequence[Passage]) -> float:
-        """Ask for the probability that the helpful passages agree; one passage alone cannot contradict itself."""
-        if len(helpful) < 2:
-            return 1.0
-        return await ask_yes_or_no(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
 async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str], *, purpose: str = "verifier") -> float:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from beliefrag.engine.assembly import Assembly, change_policy
 from beliefrag.errors import BeliefRAGError
+from beliefrag.opening import Assembly, change_policy
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from starlette.types import Receive
 
 from beliefrag.engine import loop
-from beliefrag.engine.assembly import Assembly, change_policy
+from beliefrag.opening import Assembly, change_policy
 from beliefrag.record import Episode, Progress
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
@@ -183,10 +183,7 @@ class AnswerService:
                             last = event
                         else:
                             on_event(event)
-            if last.cause in _MODEL_ERRORS:
-                self._model_failed_at = time.monotonic()
-            elif last.usage.calls > last.usage.cached_calls:
-                self._model_failed_at = float("-inf")
+            self._judge_model(last)
             ending = str(last.outcome)
         except HttpProblem:
             ending = ""  # refused: no episode began
@@ -220,6 +217,12 @@ class AnswerService:
     async def aclose(self) -> None:
         """Close the model, and the retriever that was opened for it."""
         await self.assembly.aclose()
+
+    def _judge_model(self, episode: Episode) -> None:
+        if episode.cause in _MODEL_ERRORS:
+            self._model_failed_at = time.monotonic()
+        elif episode.usage.calls > episode.usage.cached_calls:
+            self._model_failed_at = float("-inf")
 
 
 class EpisodeTask:

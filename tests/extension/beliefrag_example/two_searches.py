@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, View
-from beliefrag.engine.model_calls import ModelCalls
 from beliefrag.methods import METHODS
 from beliefrag.methods.decisions import answer, can_search, search
 from beliefrag.types import Decision

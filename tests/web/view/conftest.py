@@ -13,8 +13,8 @@ import pytest
 from beliefrag.cli import main
 from beliefrag.web.view import RunSource, ViewServer
 from tests.support.bench_runs import BORROWED, write_dataset, write_script
-from tests.support.browsing import Visit, visit
-from tests.support.viewing import HOSTILE, hostile_dataset, launch_options
+from tests.support.browsing import Visit, launch_options, visit
+from tests.support.viewing import HOSTILE, hostile_dataset
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -120,7 +120,6 @@ def server(browser: Browser, played: Played) -> Iterator[ViewServer]:
 @pytest.fixture
 def visitor(browser: Browser, server: ViewServer) -> Iterator[Visit]:
     """A visit of the played run. Afterwards the browser must have had nothing to complain of."""
-    found = visit(browser, server)
+    found = visit(browser, server.address)
     yield found
-    found.check()
-    found.page.context.close()
+    found.end()

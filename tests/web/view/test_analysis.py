@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,18 +49,18 @@ def test_differences_are_those_of_bench_compare(played: Played) -> None:
     assert set(own) == {"north", "south", "mean"}
     for dataset, paired in expected.items():
         for name in ("f1", "tokens"):
-            difference, estimate = paired.measures[name].difference, getattr(own[dataset], name).estimate
-            assert (estimate.mean, estimate.low, estimate.high) == (difference.value, difference.low, difference.high)
-            assert getattr(own[dataset], name).clear == paired.measures[name].is_clear
+            difference, estimate = paired.measures[name].difference, getattr(own[dataset], name).difference
+            assert (estimate.value, estimate.low, estimate.high) == (difference.value, difference.low, difference.high)
+            assert getattr(own[dataset], name).is_clear == paired.measures[name].is_clear
 
 
 def test_only_questions_that_both_finished_are_compared(record: RunRecord) -> None:
     episodes = [summary("beliefrag", number, 1.0, 10) for number in range(30)]
     episodes += [summary("static", number, 0.0, 5) for number in range(25)]
     (difference,) = analyse(record, episodes).differences
-    assert difference.f1.estimate.n == 25
-    assert difference.f1.clear
-    assert difference.tokens.estimate.mean == 5
+    assert difference.f1.difference.questions == 25
+    assert difference.f1.is_clear
+    assert difference.tokens.difference.value == 5
 
 
 def test_a_method_that_is_not_clearly_worse_is_a_tie(record: RunRecord) -> None:
@@ -82,12 +81,12 @@ def test_confidence_is_read_from_answers_and_abstentions_are_not_answered(record
     own = next(each for each in found.confidences if each.dataset == "north")
     assert [each.method for each in found.confidences if each.dataset == "north"] == ["beliefrag"]
     assert (own.answers, own.declined) == (4, 1)
-    bins = [(each.predicted, each.observed, each.answers) for each in own.bins]
+    bins = [(each.predicted, each.observed, each.states) for each in own.bins]
     assert bins == [(0.15, 0.0, 1), (0.85, 0.5, 2), (0.95, 1.0, 1)]
     # One of five is answered at the strictest threshold, four at the most lenient; of these two are wrong.
-    curve = [(round(each.coverage, 2), round(each.risk, 2)) for each in own.curve]
+    curve = [(round(coverage, 2), round(risk, 2)) for coverage, risk, _, _ in own.curve]
     assert curve == [(0.2, 0.0), (0.6, 0.33), (0.8, 0.5)]
-    assert all(each.low <= each.risk <= each.high for each in own.curve)
+    assert all(low <= risk <= high for _, risk, low, high in own.curve)
     assert own.calibration_error == pytest.approx((0.15 + 2 * 0.35 + 0.05) / 4, abs=1e-3)
 
 
@@ -107,5 +106,5 @@ def test_an_analysis_is_computed_again_when_the_run_has_grown(played: Played, tm
     (tmp_path / "episodes.jsonl").write_bytes(b"".join(lines))
     assert source.state != before
     assert source.analysis() != few
-    assert json.loads(source.index.stored_result("analysis", source.state) or "")["reference"] == "beliefrag"
+    assert source.index.stored_result("RunAnalysis", source.state) == source.analysis().model_dump_json()
     source.close()

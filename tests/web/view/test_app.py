@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import json
-import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx2
 import pytest
 
-from beliefrag.runs.run_errors import RunError
 from beliefrag.web.auth import PAGE_POLICY
 from beliefrag.web.view import RunSource, ViewError, ViewServer
 from tests.support.messages import mentions
-from tests.support.viewing import HOSTILE, LONG, client
+from tests.support.viewing import client
 from tests.web.view.conftest import Played
 
 
@@ -124,7 +120,7 @@ def test_every_answer_has_the_strict_policy(known: httpx2.Client, path: str) -> 
         *("/assets/../app.py", "/assets/..%2fapp.py", "/assets/%2e%2e%2f%2e%2e%2f__init__.py", "/assets//etc/passwd"),
         *("/compare/../1/2", "/compare/1/..%2f2", "/episode/-1", "/episode/1e3", "/episode/0x1", "/episode/%201"),
         *("/episode/999999", "/episode/99999999999999999999999999", "/api/episode/999999/prompts", "/compare/1/999999"),
-        *("/episode/999999/export", "/api/live", "/docs", "/openapi.json", f"/episode/{'9' * 5000}"),
+        *("/episode/999999/export", "/docs", "/openapi.json", f"/episode/{'9' * 5000}"),
     ],
 )  # fmt: skip
 def test_an_id_that_leads_elsewhere_gives_404(server: ViewServer, known: httpx2.Client, path: str) -> None:
@@ -134,12 +130,12 @@ def test_an_id_that_leads_elsewhere_gives_404(server: ViewServer, known: httpx2.
 def test_the_run_is_given_with_its_intervals_and_failures(known: httpx2.Client) -> None:
     run = known.get("/api/run").json()
     assert run["first_line"].startswith("INCOMPLETE: 1 failed")
-    assert [failure["episodes"] for failure in run["failures"]] == [1]
+    assert [len(failure["question_ids"]) for failure in run["failures"]] == [1]
     cell = next(cell for cell in run["cells"] if (cell["dataset"], cell["method"]) == ("north", "static"))
     assert cell["episodes"] == cell["asked"] == 4
     f1 = cell["measures"]["f1"]
-    assert f1["low"] <= f1["mean"] <= f1["high"]
-    assert f1["few"] is True
+    assert f1["low"] <= f1["value"] <= f1["high"]
+    assert f1["has_few_questions"] is True
 
 
 def test_episodes_are_listed_as_asked_and_wrong_questions_are_refused(known: httpx2.Client) -> None:
@@ -152,30 +148,6 @@ def test_episodes_are_listed_as_asked_and_wrong_questions_are_refused(known: htt
     assert tokens == sorted(tokens, reverse=True)
     for wrong in ({"order": "nothing"}, {"limit": 0}, {"limit": 100_000}, {"offset": -1}, {"least_tokens": "many"}):
         assert known.get("/api/episodes", params=wrong).status_code == 422, wrong
-
-
-def test_an_episode_brings_texts_gold_and_the_way_of_its_evidence(known: httpx2.Client) -> None:
-    rows = known.get("/api/episodes", params={"text": "north1", "method": "beliefrag"}).json()["episodes"]
-    episode = known.get(f"/api/episode/{rows[0]['id']}").json()
-    assert episode["question"] == "Where was the builder of ship north1 born?"
-    assert episode["gold"]["answers"] == ["Bergen"]
-    assert set(episode["gold"]["supporting"]) == {"north-1-ship", "north-1-builder"}
-    steps = episode["record"]["steps"]
-    assert [step["action"] for step in steps][:3] == ["RETRIEVE", "VERIFY", "REWRITE"]
-    (dropped,) = steps[1]["dropped"]
-    assert "flagged" in episode["reasons"][1]
-    assert episode["passages"][dropped]["text"]
-    assert episode["thresholds"]["answer"] == 0.5
-    assert episode["record"]["model"].startswith("scripted:")
-
-
-def test_hostile_and_huge_texts_arrive_as_they_are(known: httpx2.Client) -> None:
-    rows = known.get("/api/episodes", params={"dataset": "south", "method": "static"}).json()["episodes"]
-    episodes = [known.get(f"/api/episode/{row['id']}").json() for row in rows]
-    texts = [passage["text"] for episode in episodes for passage in episode["passages"].values()]
-    assert any(HOSTILE in text for text in texts)
-    assert any(LONG in text for text in texts)
-    assert any("<script>" in (episode["record"]["answer"] or "") for episode in episodes)
 
 
 def test_prompts_are_made_again_from_the_cache(known: httpx2.Client) -> None:
@@ -217,17 +189,3 @@ def test_an_error_of_our_own_is_told_in_the_page_and_on_the_terminal(
     assert set(answer.json()) == {"error"}
     assert mentions(answer.json()["error"], "ZeroDivisionError: a mistake", "--debug")
     assert [record.name for record in caplog.records] == ["beliefrag.web.view.view_app"]
-
-
-@pytest.mark.parametrize("lacking", ["reason", "action", "number"])
-def test_an_episode_whose_line_lacks_something_is_told_in_one_line(
-    played: Played, tmp_path: Path, lacking: str
-) -> None:
-    run = shutil.copytree(played.run, tmp_path / "run")
-    file = run / "episodes.jsonl"
-    first, *others = file.read_text(encoding="utf-8").splitlines()
-    line = json.loads(first)
-    del line["steps"][0][lacking]
-    file.write_text("\n".join([json.dumps(line), *others, ""]), encoding="utf-8")
-    with pytest.raises(RunError, match=f"line at byte 0 .*{lacking}"):
-        RunSource(run)

@@ -1,9 +1,13 @@
-"""Episodes of traces and of running commands: a trace file, whole, torn or damaged, and an episode under way."""
+"""Episodes of traces and of running commands, and the one file that an episode is exported to."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -13,10 +17,11 @@ from beliefrag.engine.loop import Harness
 from beliefrag.prompts import Prompts
 from beliefrag.types import Provenance, Question
 from beliefrag.verifiers import build_verifier
-from beliefrag.web.view import LiveSource, TraceSource, ViewError
+from beliefrag.web.view import LiveSource, RunSource, TraceSource, ViewError, ViewServer, export_name, export_page
 from beliefrag.web.view.schema import NotAvailable
 from tests.support.episodes import PlannedRetriever, hits, published_method, script, verdict
-from tests.support.viewing import SCRIPT
+from tests.support.viewing import HOSTILE, SCRIPT, client
+from tests.web.view.conftest import Played
 
 
 def test_a_trace_holds_the_whole_episode(trace: Path) -> None:
@@ -40,7 +45,7 @@ def test_a_trace_holds_the_whole_episode(trace: Path) -> None:
 
 
 def test_there_is_one_episode_in_a_trace(trace: Path) -> None:
-    with pytest.raises(NotAvailable, match=r"no episode 1 .*number 0"):
+    with pytest.raises(NotAvailable, match=r"Only episode 0 .*not episode 1"):
         TraceSource(trace).episode(1)
 
 
@@ -71,15 +76,6 @@ def test_what_is_not_a_trace_is_refused_in_one_line(tmp_path: Path, content: byt
         TraceSource(file)
 
 
-def test_a_trace_with_a_value_of_another_type_is_refused(trace: Path, tmp_path: Path) -> None:
-    records = [json.loads(line) for line in trace.read_text().splitlines()]
-    records[1]["tokens"] = "many"
-    file = tmp_path / "odd.jsonl"
-    file.write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records))
-    with pytest.raises(ViewError, match="is not a trace"):
-        TraceSource(file)
-
-
 async def test_an_episode_under_way_grows_with_each_part(tmp_path: Path) -> None:
     model = script(tmp_path, verdict(0.9, 0.0, 0.0), {"purpose": "answer", "reply": "here"})
     first, second = hits("one", "two")
@@ -97,3 +93,69 @@ async def test_an_episode_under_way_grows_with_each_part(tmp_path: Path) -> None
     assert (final.outcome, final.answer) == ("answered", "here")
     assert final.usage.calls == len(source.prompts(0).calls) == 2
     assert final.steps[0].search and final.steps[0].search.found_by == {"two": Provenance("link", "one", "Fram")}
+
+
+class Elements(HTMLParser):
+    """What a browser would see: elements with their attributes, and the text of each script and style."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"script": [], "style": []}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag in self.texts:
+            self.texts[tag].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem in self.texts:
+            self.texts[str(self.cdata_elem)][-1] += data
+
+
+@pytest.fixture(scope="module")
+def page(trace: Path) -> str:
+    source = TraceSource(trace)
+    return export_page(source.episode(0), source.prompts(0))
+
+
+def test_the_file_holds_the_whole_episode_and_its_prompts(trace: Path, page: str) -> None:
+    data = json.loads(Elements(page).texts["script"][0])
+    source = TraceSource(trace)
+    assert data["episode"] == source.episode(0).model_dump(mode="json")
+    assert data["prompts"] == source.prompts(0).model_dump(mode="json")
+    assert any(HOSTILE[:20] in passage["text"] for passage in data["episode"]["passages"].values())
+
+
+def test_no_text_of_the_episode_becomes_an_element(page: str) -> None:
+    tags = [tag for tag, _ in Elements(page).seen]
+    assert tags.count("script") == 2
+    assert tags.count("img") == 0
+    assert "window.hacked = 1</script>" not in page
+
+
+def test_only_its_own_script_and_style_may_run(page: str) -> None:
+    elements = Elements(page)
+    policy = next(attrs["content"] for tag, attrs in elements.seen if tag == "meta" and "http-equiv" in attrs)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for kind, text in (("script", elements.texts["script"][1]), ("style", elements.texts["style"][0])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+
+
+def test_nothing_is_fetched_from_anywhere(page: str) -> None:
+    for tag, attrs in Elements(page).seen:
+        assert not {"src", "href", "srcset", "action"} & set(attrs), tag
+
+
+def test_the_name_of_the_file_is_harmless_whatever_the_question_is_called(played: Played) -> None:
+    with ViewServer(RunSource(played.run, [played.data])) as running, client(running) as known:
+        row = known.get("/api/episodes", params={"text": "../../etc", "method": "static"}).json()["episodes"][0]
+        answer = known.get(f"/episode/{row['id']}/export")
+        assert answer.headers["content-disposition"] == 'attachment; filename="episode-south-etc-passwd-static.html"'
+        assert answer.text.startswith("<!doctype html>")
+        episode = RunSource(played.run, [played.data]).episode(row["id"])
+        assert re.fullmatch(r"[A-Za-z0-9-]+\.html", export_name(episode))

@@ -543,11 +543,7 @@ class Ranker:
 
 
 def load_ranker(path: Path | None = None) -> Ranker:
-    """Load a ranker: the one that is shipped, or one that a user has fitted.
-
-    Raises:
-        SettingsError: The file cannot be read, or it was fitted on other features than these.
-    """
+    """Load a ranker: the one that is shipped, or one that a user has fitted."""
     try:
         data = (files("beliefrag.retrieval.linked") / "ranker.npz" if path is None else path).read_bytes()
         with np.load(BytesIO(data), allow_pickle=False) as held:

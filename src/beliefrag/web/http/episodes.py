@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from beliefrag.engine.assembly import Assembly
+from beliefrag.opening import Assembly
 from beliefrag.record import Episode, Progress
 from beliefrag.web.answers import answer_record
 from beliefrag.web.auth import came_from_page

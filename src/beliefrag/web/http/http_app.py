@@ -18,8 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from beliefrag._version import __version__
-from beliefrag.engine.assembly import reopen_passages
 from beliefrag.errors import BeliefRAGError
+from beliefrag.opening import reopen_passages
 from beliefrag.record import CallStarted, Episode, Progress, Step
 from beliefrag.web.answers import AnswerBody, step_record
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth

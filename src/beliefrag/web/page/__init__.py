@@ -1,7 +1,5 @@
 """The page to ask in: a question box, the steps as they happen, the answer with its quotes, and feedback on it."""
 
-from __future__ import annotations
-
 from beliefrag.web.page.episodes import PageEpisodes
 from beliefrag.web.page.feedback import FeedbackFile
 from beliefrag.web.page.routes import AskPage, page_routes

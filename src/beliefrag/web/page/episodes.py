@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import Literal
 
 from beliefrag.record import Progress
 from beliefrag.web.answers import hide_private
-from beliefrag.web.view.episodes import GrowingEpisode
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
+from beliefrag.web.view.sources import EpisodeSource, GrowingEpisode
 
 _KEPT = 200
 """Episodes that are kept. One with its prompts takes about a hundred kilobytes."""
@@ -48,17 +46,16 @@ class AskedEpisode(GrowingEpisode):
         """Nothing is open."""
 
 
-class PageEpisodes:
+class PageEpisodes(EpisodeSource):
     """Keeps the latest episodes in memory and returns them to the viewer's pages by number."""
 
-    kind: Literal["page"] = "page"
+    kind = "page"
     name = "How it got there"
 
     def __init__(self, *, show_prompts: bool) -> None:
         self._show_prompts = show_prompts
         self._lock = threading.Lock()
-        self._by_request: OrderedDict[str, AskedEpisode] = OrderedDict()
-        self._by_number: dict[int, AskedEpisode] = {}
+        self._kept: dict[str, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
         """Return what observes an episode and keeps it once it begins; the oldest one makes room for it."""
@@ -67,7 +64,7 @@ class PageEpisodes:
     def find(self, request_id: str) -> AskedEpisode:
         """Return an episode by the id of its request."""
         with self._lock:
-            found = self._by_request.get(request_id)
+            found = self._kept.get(request_id)
         if found is None:
             raise NotAvailable(
                 f"This question is not among the last {_KEPT} since the server was started: ask it again."
@@ -85,21 +82,16 @@ class PageEpisodes:
             return PromptsView(absent=_WITHHELD)
         return view_prompts(asked.record, "as they were sent")
 
-    def close(self) -> None:
-        """Close nothing: no file stays open."""
-
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:
             # A client may choose the id of its request; it must not take another episode's place.
-            if asked.request_id not in self._by_request:
-                self._by_request[asked.request_id] = self._by_number[asked.number] = asked
-            while len(self._by_request) > _KEPT:
-                _, oldest = self._by_request.popitem(last=False)
-                del self._by_number[oldest.number]
+            self._kept.setdefault(asked.request_id, asked)
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
 
     def _find_number(self, number: int) -> AskedEpisode:
         with self._lock:
-            found = self._by_number.get(number)
-        if found is None:
-            raise NotAvailable("This episode is unknown, or no longer kept.")
-        return found
+            for asked in self._kept.values():
+                if asked.number == number:
+                    return asked
+        raise NotAvailable("This episode is unknown, or no longer kept.")

@@ -6,7 +6,6 @@ import json
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,22 +23,8 @@ holds. The metrics remove hyphens, so this is one word, which no model writes.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
-    answers: tuple[str, ...]
-    """The right answers, as far as they are known."""
-    feedback: str
-
-
 class FeedbackFile:
-    """A file of JSON Lines to which one labelled question is appended at a time; the last line of a question counts.
-
-    Args:
-        path: The file. It is made with the first feedback.
-
-    Raises:
-        SettingsError: The file cannot be written.
-    """
+    """A file of JSON Lines to which one labelled question is appended at a time; the last line of a question counts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,11 +37,11 @@ class FeedbackFile:
 
     def keep(self, episode: Episode, verdict: Verdict, right_answer: str) -> str:
         """Append a verdict on an answer, with the right answer if it is known, and return what it is kept as."""
-        label = _make_label(episode.answer, verdict, " ".join(right_answer.split()))
+        answers, kept_as = _make_label(episode.answer, verdict, " ".join(right_answer.split()))
         record: dict[str, Any] = {
             "question": " ".join(episode.question.text.split()),
-            "answers": list(label.answers),
-            "feedback": label.feedback,
+            "answers": answers,
+            "feedback": kept_as,
             "given": episode.answer,
             "outcome": str(episode.outcome),
             "answerability": episode.answerability,
@@ -67,7 +52,7 @@ class FeedbackFile:
         except OSError as error:
             words = f"The feedback could not be kept: {error.strerror}."
             raise HttpProblem(503, "not_kept", words, remedy="Tell the operator of the server.") from None
-        return label.feedback
+        return kept_as
 
     def _append(self, line: bytes) -> None:
         with self._lock, self.path.open("ab+") as file:
@@ -79,9 +64,10 @@ class FeedbackFile:
             file.write(line)
 
 
-def _make_label(answer: str | None, verdict: Verdict, right_answer: str) -> _Label:
+def _make_label(answer: str | None, verdict: Verdict, right_answer: str) -> tuple[list[str], str]:
+    """Return the right answers, as far as they are known, and a name for the kind of feedback."""
     if verdict == "right":
-        return _Label((answer,), "right") if answer else _Label((NO_ANSWER,), "rightly declined")
+        return ([answer], "right") if answer else ([NO_ANSWER], "rightly declined")
     if right_answer:
-        return _Label((right_answer,), "corrected")
-    return _Label((), "wrong" if answer else "wrongly declined")
+        return [right_answer], "corrected"
+    return [], "wrong" if answer else "wrongly declined"

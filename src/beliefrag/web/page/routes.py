@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from beliefrag.retrieval import Bm25Index
-from beliefrag.web.page.documents import DocumentBody, read_document
+from beliefrag.errors import RetrievalError
+from beliefrag.retrieval import Bm25Index, Retriever
+from beliefrag.types import Passage
+from beliefrag.web.answers import remove_folders
 from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
 from beliefrag.web.page.feedback import FeedbackFile, Verdict
 from beliefrag.web.problems import HttpProblem
@@ -37,15 +41,6 @@ class AskPage:
     feedback: FeedbackFile
 
 
-class PageBody(BaseModel):
-    """What the page says before anything was asked."""
-
-    name: str
-    passages: int | None = Field(description="how many passages are searched; null if unknown")
-    question_chars: int = Field(description="the most characters of a question")
-    feedback: str = Field(description="the name of the file in which feedback is kept")
-
-
 class FeedbackBody(BaseModel):
     """A verdict on an answer."""
 
@@ -54,12 +49,6 @@ class FeedbackBody(BaseModel):
     id: str = Field(max_length=_LONGEST_ID)
     verdict: Verdict
     right_answer: str = Field("", max_length=_LONGEST_ANSWER)
-
-
-class KeptBody(BaseModel):
-    """How feedback was kept."""
-
-    kept_as: str
 
 
 def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
@@ -77,15 +66,14 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
         return Response(read_asset("ask.html"), media_type="text/html")
 
     @router.get("/page/about")
-    async def about() -> PageBody:
-        retriever = service.assembly.harness.retriever
-        index = getattr(retriever, "index", retriever)
-        return PageBody(
-            name=page.name,
-            passages=len(index) if isinstance(index, Bm25Index) else None,
-            question_chars=service.limits.question_chars,
-            feedback=page.feedback.path.name,
-        )
+    async def about() -> dict[str, Any]:
+        index = _index(service.assembly.harness.retriever)
+        return {
+            "name": page.name,
+            "passages": None if index is None else len(index),
+            "question_chars": service.limits.question_chars,
+            "feedback": page.feedback.path.name,
+        }
 
     @router.get("/page/trajectory/{request_id}")
     async def trajectory(request_id: str) -> Response:
@@ -95,7 +83,7 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
     async def document(
         asked: Annotated[str, Query(max_length=_LONGEST_ID)],
         passage: Annotated[str, Query(max_length=_LONGEST_PASSAGE_ID)],
-    ) -> DocumentBody:
+    ) -> dict[str, Any]:
         episode, retriever = find(asked), service.assembly.harness.retriever
         try:
             return await asyncio.to_thread(read_document, retriever, episode, passage)
@@ -103,7 +91,7 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
             raise HttpProblem(404, "no_passage", str(error)) from None
 
     @router.post("/page/feedback")
-    async def feedback(body: Annotated[FeedbackBody, Body()]) -> KeptBody:
+    async def feedback(body: Annotated[FeedbackBody, Body()]) -> dict[str, str]:
         asked = find(body.id)
         if asked.record is None or not asked.record.finished:
             raise HttpProblem(409, "no_answer", "This question has no answer to judge.")
@@ -111,6 +99,30 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
             raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
         asked.feedback += 1
         kept = await asyncio.to_thread(page.feedback.keep, asked.record, body.verdict, body.right_answer)
-        return KeptBody(kept_as=kept)
+        return {"kept_as": kept}
 
     return router
+
+
+def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) -> dict[str, Any]:
+    """Return the document that a passage of an episode belongs to. Only what the episode has found can be opened.
+
+    It is put together from the passages of the index: no file is ever opened.
+    """
+    known = asked.record.passages if asked.record else {}
+    passage = known.get(passage_id)
+    if passage is None:
+        raise NotAvailable("The answer has no such passage.")
+    found: Sequence[Passage] = [each for each in known.values() if each.source and each.source == passage.source]
+    whole, index = False, _index(retriever)
+    if index is not None:
+        # The index may have been replaced by a newer version since the question was asked.
+        with contextlib.suppress(RetrievalError):
+            found, whole = index.read_document(passage_id)
+    shown = [{"id": e.id, "title": e.title, "text": e.text, "place": e.place} for e in found or [passage]]
+    return {"source": remove_folders(passage.source), "whole": whole, "passages": shown}
+
+
+def _index(retriever: Retriever) -> Bm25Index | None:
+    index = getattr(retriever, "index", retriever)
+    return index if isinstance(index, Bm25Index) else None

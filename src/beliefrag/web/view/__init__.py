@@ -1,7 +1,5 @@
 """The viewer: a run, a trace or an episode that runs now, as pages in a browser on this machine."""
 
-from __future__ import annotations
-
 from beliefrag.web.view.export import export_name, export_page
 from beliefrag.web.view.schema import ViewError
 from beliefrag.web.view.sources import LiveSource, RunSource, TraceSource, open_source

@@ -28,19 +28,21 @@ def export_page(episode: EpisodeView, prompts: PromptsView) -> str:
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
     data = f'{{"episode":{to_json_line(episode)},"prompts":{to_json_line(prompts)}}}'
+    for character in "&<>":
+        data = data.replace(character, f"\\u{ord(character):04x}")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>BeliefRAG episode</title>\n<style>{style}</style>\n</head>\n<body>\n"
         "<noscript>This page needs its script to show the episode, and scripts are switched off.</noscript>\n"
-        f'<script type="application/json" id="exported">{_escape_for_script(data)}</script>\n'
+        f'<script type="application/json" id="exported">{data}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
 def export_name(episode: EpisodeView) -> str:
-    """Return a file name that says which episode it is, with harmless characters only."""
+    """Return a file name for the episode, with harmless characters only."""
     record = episode.record
     words = " ".join(("episode", record.dataset, record.question.id or (episode.question or ""), record.method))
     return re.sub(r"[^A-Za-z0-9]+", "-", words)[:80].strip("-") + ".html"
@@ -48,7 +50,3 @@ def export_name(episode: EpisodeView) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _escape_for_script(data: str) -> str:
-    return data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,4 +1,4 @@
-"""A run's episodes as rows of a small database so that a page never reads the whole run.
+"""A run's episodes as rows of a small database so that a page never reads the whole run, and lists of these rows.
 
 Each row holds the numbers of one episode and the position of its line in `episodes.jsonl`. Lines are only appended to
 that file, so a run that has grown is read from where reading stopped. A file that became shorter, or whose beginning or
@@ -6,6 +6,7 @@ last known line has changed, is read from the start. The database is in the cach
 folder may be read-only, and the question texts, which it holds for searching, do not belong among a run's files.
 """
 
+# ruff: noqa: S608 - only constants of this file become part of a query; values are bound
 from __future__ import annotations
 
 import hashlib
@@ -15,72 +16,75 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag.bench.questions import LabelledQuestion
+from beliefrag.methods import METHODS
 from beliefrag.paths import cache_dir
 from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.run_files import EPISODES_FILE, parse_line, read_episode_at
 from beliefrag.web.view.schema import ViewError
 
-_VERSION = 8
+_VERSION = 9
 _EDGE = 1024
 """Bytes at the beginning and before the end of what was read that must still be the same."""
-_SCHEMA = """
-CREATE TABLE state (version INTEGER NOT NULL, run TEXT NOT NULL, end INTEGER NOT NULL, edges TEXT NOT NULL);
-CREATE TABLE episodes (
-  id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, method TEXT NOT NULL, question_id TEXT NOT NULL, seed INTEGER NOT NULL,
-  outcome TEXT NOT NULL, correctness TEXT NOT NULL, answer TEXT, f1 REAL, answerability REAL, tokens INTEGER NOT NULL,
-  calls INTEGER NOT NULL, rounds INTEGER NOT NULL, seconds REAL NOT NULL, actions TEXT NOT NULL, cause TEXT NOT NULL,
-  words TEXT NOT NULL, offset INTEGER NOT NULL, numbers TEXT NOT NULL,
-  UNIQUE (dataset, method, question_id, seed)
-);
-CREATE TABLE questions (
-  dataset TEXT NOT NULL, question_id TEXT NOT NULL, text TEXT NOT NULL, gold TEXT NOT NULL, words TEXT NOT NULL,
-  PRIMARY KEY (dataset, question_id)
-) WITHOUT ROWID;
-CREATE TABLE results (name TEXT PRIMARY KEY, state TEXT NOT NULL, record TEXT NOT NULL);
-CREATE TABLE known_datasets (dataset TEXT PRIMARY KEY, gold TEXT NOT NULL);
-CREATE INDEX by_question ON episodes (dataset, question_id);
-CREATE INDEX by_method ON episodes (method, dataset);
-CREATE INDEX by_outcome ON episodes (outcome);
-CREATE INDEX by_f1 ON episodes (f1);
-CREATE INDEX by_tokens ON episodes (tokens);
-CREATE INDEX by_calls ON episodes (calls);
-CREATE INDEX by_seconds ON episodes (seconds);
-CREATE INDEX by_answerability ON episodes (answerability);
-CREATE INDEX by_actions ON episodes (actions);
-"""
-
-
-_KEY = ("dataset", "method", "question_id", "seed")
-_VALUES = (
-    *("outcome", "correctness", "answer", "f1", "answerability", "tokens", "calls", "rounds", "seconds", "actions"),
-    *("cause", "words", "offset", "numbers"),
+_KEY = EpisodeKey._fields
+_SHOWN = ("f1", "answerability", "tokens", "calls", "rounds", "seconds", "outcome", "correctness", "actions", "cause")
+_VALUES = ("answer", *_SHOWN, "words", "offset", "numbers")
+_SCHEMA = (
+    "CREATE TABLE state (end, edges)",
+    f"CREATE TABLE episodes (id INTEGER PRIMARY KEY, {', '.join(_KEY + _VALUES)}, UNIQUE ({', '.join(_KEY)}))",
+    "CREATE INDEX by_question ON episodes (dataset, question_id)",
+    "CREATE TABLE questions (dataset, question_id, text, gold, words, PRIMARY KEY (dataset, question_id))",
+    "CREATE TABLE results (name PRIMARY KEY, state, record)",
+    "CREATE TABLE known_datasets (dataset PRIMARY KEY, gold)",
+    "INSERT INTO state VALUES (0, '')",
+    f"PRAGMA user_version = {_VERSION}",
 )
-_COLUMNS = (*_KEY, *_VALUES)
 # A later line for the same episode replaces the earlier one and keeps its number.
 _UPSERT = (
-    f"INSERT INTO episodes ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - constants
+    f"INSERT INTO episodes ({', '.join(_KEY + _VALUES)}) VALUES ({', '.join('?' * len(_KEY + _VALUES))}) "
     f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _VALUES)}"
 )
+_FROM = "FROM episodes AS e LEFT JOIN questions AS q ON q.dataset = e.dataset AND q.question_id = e.question_id"
+_LISTED = ", ".join(f"e.{name}" for name in ("id", *_KEY, *_SHOWN)) + (
+    ", substr(e.answer, 1, 300) AS answer, substr(q.text, 1, 300) AS question, substr(q.gold, 1, 300) AS gold"
+)
+_GROUP = "OVER (PARTITION BY e.dataset, e.question_id)"
+_MAX_ROWS = 500
+"""Rows that one page can have."""
+LARGEST = 2**63 - 1
+"""The largest number that the database can hold."""
+ORDERS = {"file": "e.id", "question": "q.text"} | {
+    name: f"e.{name}"
+    for name in ("dataset", "method", "outcome", "f1", "answerability", "tokens", "calls", "rounds", "seconds")
+}
+"""What episodes can be ordered by."""
+
+Row = dict[str, Any]
+"""An episode in a list: `Row` in viewer/src/schema.ts."""
+_Count = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class RunIndex:
-    """The index of one run. `refresh` builds it or brings it up to date.
+    """The index of the run in a folder. `refresh` builds it or brings it up to date.
 
-    Args:
-        folder: The folder of the run.
-        database: The file to use; by default one in the cache folder. If it cannot be written, memory is used.
+    The database is a file in the cache folder unless another is given. If it cannot be written, memory is used.
     """
 
     def __init__(self, folder: Path, database: Path | None = None) -> None:
         self.path = folder / EPISODES_FILE
         self._lock = threading.RLock()
-        self._run = str(self.path.resolve())
         self._seen: tuple[int, int] | None = None
-        name = hashlib.sha256(self._run.encode()).hexdigest()[:24]
-        self._db = self._open(database or cache_dir() / "view" / f"{name}.sqlite")
+        name = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:24]
+        database = database or cache_dir() / "view" / f"{name}.sqlite"
+        try:
+            database.parent.mkdir(parents=True, exist_ok=True)
+            self._db = _connect(str(database))
+        except (sqlite3.DatabaseError, OSError):
+            self._db = _connect(":memory:")
 
     def close(self) -> None:
         """Close the database."""
@@ -118,9 +122,7 @@ class RunIndex:
 
     def answerabilities(self) -> dict[EpisodeKey, float]:
         """Return the confidence at the end of each episode that has one."""
-        rows = self.rows(
-            "SELECT dataset, method, question_id, seed, answerability FROM episodes WHERE answerability IS NOT NULL"
-        )
+        rows = self.rows(f"SELECT {', '.join(_KEY)}, answerability FROM episodes WHERE answerability IS NOT NULL")
         return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
 
     def episode(self, number: int) -> Episode | None:
@@ -129,62 +131,28 @@ class RunIndex:
         return read_episode_at(self.path.parent, found[0]["offset"]) if found else None
 
     def stored_result(self, name: str, state: str) -> str | None:
-        """Return what was computed under that name for a state of the run, as JSON; None where there is nothing."""
+        """Return what was computed under that name for a state of the run, if it was."""
         found = self.rows("SELECT record FROM results WHERE name = ? AND state = ?", (name, state))
         return str(found[0]["record"]) if found else None
 
     def store_result(self, name: str, state: str, record: str) -> None:
-        """Store a result in the place of the one before: intervals take seconds on a large run."""
+        """Store a result, and forget those of earlier states."""
         with self._lock, self._write_transaction() as db:
             db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
-        """Whether the index holds the question texts of the dataset with this hash."""
+        """Return whether the index holds the question texts of the dataset with this hash."""
         return bool(self.rows("SELECT 1 FROM known_datasets WHERE dataset = ? AND gold = ?", (dataset, gold)))
 
     def store_questions(self, dataset: str, gold: str, questions: Iterable[LabelledQuestion]) -> None:
         """Store a dataset's questions with their gold answers, to search and to show them."""
         with self._lock, self._write_transaction() as db:
             db.execute("DELETE FROM questions WHERE dataset = ?", (dataset,))
-            db.executemany(
-                "INSERT INTO questions VALUES (?, ?, ?, ?, ?)",
-                (_question_row(dataset, each) for each in questions),
-            )
+            for each in questions:
+                text, answers = each.question.text, each.gold.answers
+                row = (dataset, each.id, text, " | ".join(answers), "\n".join((text, *answers)).casefold())
+                db.execute("INSERT INTO questions VALUES (?, ?, ?, ?, ?)", row)
             db.execute("INSERT OR REPLACE INTO known_datasets VALUES (?, ?)", (dataset, gold))
-
-    def _open(self, database: Path) -> sqlite3.Connection:
-        try:
-            database.parent.mkdir(parents=True, exist_ok=True)
-            return self._connect(str(database))
-        except (sqlite3.DatabaseError, OSError):
-            return self._connect(":memory:")
-
-    def _connect(self, database: str) -> sqlite3.Connection:
-        db = sqlite3.connect(database, timeout=60, isolation_level=None, check_same_thread=False)
-        try:
-            db.row_factory = sqlite3.Row
-            db.execute("PRAGMA journal_mode = WAL")
-            # The index can be rebuilt, so it need not survive a power cut.
-            db.execute("PRAGMA synchronous = OFF")
-            db.execute("BEGIN IMMEDIATE")
-            if not self._is_current(db):
-                for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                    db.execute(f"DROP TABLE IF EXISTS {row['name']}")
-                for statement in _SCHEMA.split(";"):
-                    db.execute(statement)
-                db.execute("INSERT INTO state VALUES (?, ?, 0, '')", (_VERSION, self._run))
-            db.execute("COMMIT")
-        except sqlite3.Error:
-            db.close()
-            raise
-        return db
-
-    def _is_current(self, db: sqlite3.Connection) -> bool:
-        try:
-            row = db.execute("SELECT version, run FROM state").fetchone()
-        except sqlite3.OperationalError:
-            return False
-        return row is not None and tuple(row) == (_VERSION, self._run)
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -198,7 +166,7 @@ class RunIndex:
 
     def _read_new_lines(self, file: BinaryIO, db: sqlite3.Connection) -> None:
         end, edges = db.execute("SELECT end, edges FROM state").fetchone()
-        if _edges(file, end) != edges:
+        if _hash_edges(file, end) != edges:
             db.execute("DELETE FROM episodes")
             end = 0
         file.seek(end)
@@ -208,11 +176,31 @@ class RunIndex:
                     break  # it is still being written
                 cursor.execute(_UPSERT, _episode_row(line, end, self.path.parent))
                 end += len(line)
-        db.execute("UPDATE state SET end = ?, edges = ?", (end, _edges(file, end)))
+        db.execute("UPDATE state SET end = ?, edges = ?", (end, _hash_edges(file, end)))
 
 
-def _edges(file: BinaryIO, end: int) -> str:
-    """Return a hash of the first bytes and of the last ones before `end`, which changes if the file is shorter."""
+def _connect(database: str) -> sqlite3.Connection:
+    db = sqlite3.connect(database, timeout=60, isolation_level=None, check_same_thread=False)
+    try:
+        db.row_factory = sqlite3.Row
+        db.execute("PRAGMA journal_mode = WAL")
+        # The index can be rebuilt, so it need not survive a power cut.
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("BEGIN IMMEDIATE")
+        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                db.execute(f"DROP TABLE {row['name']}")
+            for statement in _SCHEMA:
+                db.execute(statement)
+        db.execute("COMMIT")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _hash_edges(file: BinaryIO, end: int) -> str:
+    """Hash the first bytes and the last ones before `end`, to notice a file that was replaced."""
     if not end:
         return ""
     if os.fstat(file.fileno()).st_size < end:
@@ -220,45 +208,140 @@ def _edges(file: BinaryIO, end: int) -> str:
     file.seek(0)
     first = file.read(min(_EDGE, end))
     file.seek(max(0, end - _EDGE))
-    last = file.read(min(_EDGE, end))
-    return hashlib.sha256(first + b"|" + last).hexdigest()
+    return hashlib.sha256(first + b"|" + file.read(min(_EDGE, end))).hexdigest()
 
 
-def _episode_row(line: bytes, offset: int, folder: Path) -> tuple[Any, ...]:
+def _episode_row(line: bytes, offset: int, folder: Path) -> list[Any]:
     """Return the values of `_UPSERT` for one line that begins at this byte of the file."""
     episode = parse_line(Episode, line, folder, f"The line at byte {offset:,}")
-    key = episode.key
-    words = f"{key.question_id}\n{episode.answer or ''}\n{episode.cause}\n{episode.message}".casefold()
-    return (
-        *key,
-        str(episode.outcome),
-        _correctness(episode),
-        episode.answer,
-        episode.metrics.get("f1"),
-        episode.answerability,
-        episode.usage.tokens,
-        episode.usage.calls,
-        episode.usage.searches,
-        episode.usage.seconds,
-        " ".join(step.action for step in episode.steps),
-        episode.cause,
-        words,
-        offset,
-        episode.summary().model_dump_json(exclude_defaults=True),
-    )
-
-
-def _question_row(dataset: str, labelled: LabelledQuestion) -> tuple[str, str, str, str, str]:
-    text, answers = labelled.question.text, labelled.gold.answers
-    words = "\n".join((text, *answers)).casefold()
-    return dataset, labelled.id, text, " | ".join(answers), words
+    words = f"{episode.question.id}\n{episode.answer or ''}\n{episode.cause}\n{episode.message}"
+    usage = episode.usage
+    values = {
+        **episode.key._asdict(),
+        "answer": episode.answer,
+        "f1": episode.metrics.get("f1"),
+        "answerability": episode.answerability,
+        "tokens": usage.tokens,
+        "calls": usage.calls,
+        "rounds": usage.searches,
+        "seconds": usage.seconds,
+        "outcome": str(episode.outcome),
+        "correctness": _correctness(episode),
+        "actions": " ".join(step.action for step in episode.steps),
+        "cause": episode.cause,
+        "words": words.casefold(),
+        "offset": offset,
+        "numbers": episode.summary().model_dump_json(exclude_defaults=True),
+    }
+    return [values[name] for name in _KEY + _VALUES]
 
 
 def _correctness(summary: EpisodeSummary) -> str:
-    """Return the judge's verdict where there is one, otherwise what F1 says: all of it, a part or none."""
+    """Return the judge's verdict if there is one, otherwise what F1 says: all of it, a part or none."""
     judged, f1 = summary.metrics.get("judge"), summary.metrics.get("f1")
     if judged is not None:
         return "right" if judged >= 0.5 else "wrong"
     if f1 is None:
         return "unscored"
     return "wrong" if f1 <= 0 else "right" if f1 >= 1 else "partly"
+
+
+class EpisodeFilter(BaseModel):
+    """Which episodes to list, in which order: the query of a page's address. An empty field filters nothing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: Annotated[str, Field(max_length=1000)] = ""
+    """Words that must all occur in the question, its gold answers, its id, the answer or the error."""
+    dataset: str = ""
+    method: str = ""
+    outcome: str = ""
+    correctness: str = ""
+    actions: str = ""
+    """Actions that follow each other somewhere in the episode."""
+    least_tokens: _Count | None = None
+    most_tokens: _Count | None = None
+    order: Annotated[str, Field(pattern=f"^({'|'.join(ORDERS)})$")] = "file"
+    direction: Literal["up", "down"] = "up"
+    by: Literal["question", "episode"] = "episode"
+    """By question: the episodes of a question stay together, in the place of the first of them."""
+    offset: _Count = 0
+    limit: Annotated[int, Field(ge=1, le=_MAX_ROWS)] = 100
+
+
+def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> tuple[int, list[Row]]:
+    """Return how many episodes there are on all pages, and those of one page; by question, how many questions."""
+    where, values = _where(wanted)
+    unit = "DISTINCT e.dataset, e.question_id" if wanted.by == "question" else "e.id"
+    total = index.rows(f"SELECT count(*) AS n FROM (SELECT {unit} {_FROM} {where})", values)[0]["n"]
+    ranked = f"SELECT id, dense_rank() OVER (ORDER BY {_order(wanted)}) AS rank FROM ({_places(wanted, where)})"
+    rows = index.rows(
+        f"SELECT {_LISTED} {_FROM} JOIN ({ranked}) AS r ON r.id = e.id WHERE r.rank > ? AND r.rank - ? <= ? "
+        "ORDER BY r.rank, e.id",
+        (*values, wanted.offset, wanted.offset, wanted.limit),
+    )
+    return total, _with_titles(rows)
+
+
+def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Row:
+    """Return the place of an episode in a list, counted from 1, and the ids of the episodes around it.
+
+    The place is 0 if the episode is not in the list.
+    """
+    where, values = _where(wanted)
+    query = f"SELECT id FROM ({_places(wanted, where)}) ORDER BY {_order(wanted)}, id"
+    ids = [row["id"] for row in index.rows(query, values)]
+    place = ids.index(number) + 1 if number in ids else 0
+    around = [None, *ids, None][place - 1 : place + 2] if place else [None] * 3
+    return {"place": place, "total": len(ids), "previous": around[0], "next": around[2]}
+
+
+def list_same_question(index: RunIndex, number: int) -> list[Row]:
+    """Return the episodes of all methods on the question of one episode, including that one."""
+    same = "JOIN episodes AS own ON own.dataset = e.dataset AND own.question_id = e.question_id"
+    return _with_titles(index.rows(f"SELECT {_LISTED} {_FROM} {same} WHERE own.id = ? ORDER BY e.id", (number,)))
+
+
+def action_patterns(index: RunIndex, most: int = 40) -> list[Row]:
+    """Return the sequences of actions that occur, and how many episodes took each, the most frequent first."""
+    query = "SELECT actions, count(*) AS episodes FROM episodes GROUP BY actions ORDER BY 2 DESC, 1 LIMIT ?"
+    return [dict(row) for row in index.rows(query, (most,))]
+
+
+def _with_titles(rows: Iterable[sqlite3.Row]) -> list[Row]:
+    return [{**row, "method_title": METHODS.title(row["method"])} for row in map(dict, rows)]
+
+
+def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
+    clauses: list[str] = []
+    values: list[Any] = []
+    for word in wanted.text.casefold().split():
+        clauses.append("(instr(e.words, ?) OR instr(q.words, ?))")
+        values += [word, word]
+    for column in ("dataset", "method", "outcome", "correctness"):
+        if value := getattr(wanted, column):
+            clauses.append(f"e.{column} = ?")
+            values.append(value)
+    if actions := " ".join(wanted.actions.upper().split()):
+        # Spaces on both sides so that only whole actions match.
+        clauses.append("instr(' ' || e.actions || ' ', ?)")
+        values.append(f" {actions} ")
+    for bound, relation in ((wanted.least_tokens, ">="), (wanted.most_tokens, "<=")):
+        if bound is not None:
+            clauses.append(f"e.tokens {relation} ?")
+            values.append(bound)
+    return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
+
+
+def _places(wanted: EpisodeFilter, where: str) -> str:
+    """Select the episodes with `place`, by which they are ordered, and `first`, which decides ties."""
+    place, first = ORDERS[wanted.order], "e.id"
+    if wanted.by == "question":
+        place = f"{'max' if wanted.direction == 'down' else 'min'}({place}) {_GROUP}"
+        first = f"min(e.id) {_GROUP}"
+    return f"SELECT e.id AS id, {place} AS place, {first} AS first {_FROM} {where}"
+
+
+def _order(wanted: EpisodeFilter) -> str:
+    # `first` differs between episodes, or between questions: pages neither repeat nor lose one.
+    return f"place {'DESC' if wanted.direction == 'down' else 'ASC'} NULLS LAST, first"

@@ -36,47 +36,40 @@ class RunDataset:
     dataset: Dataset
     questions: Mapping[str, LabelledQuestion]
     passages: Mapping[str, Passage]
-    """Empty where the corpus is not the one that the run searched."""
+    """Empty if the corpus is not the one that the run searched."""
     note: str = ""
     """What cannot be shown, and why."""
 
 
 class RunDatasets:
-    """Loads a run's datasets when they are first needed, and keep them.
+    """Loads a run's datasets when they are first needed, from datasets or folders of datasets, and keeps them.
 
-    Args:
-        folders: Datasets, or folders of datasets.
-        records: What the run recorded about each dataset.
-        own: Where a user's own questions and documents are now, if they were named.
+    `own` is where a user's own questions and documents are now, if they were named.
     """
 
     def __init__(
         self, folders: Iterable[Path], records: Mapping[str, DatasetRecord], own: OwnDocuments | None = None
     ) -> None:
         self._candidates = tuple(_find_datasets(folders))
-        self._records = dict(records)
+        self._records = records
         self._own = own
         self._loaded: dict[str, RunDataset | NotAvailable] = {}
         self._lock = threading.Lock()
 
     def get(self, name: str) -> RunDataset:
-        """Return the dataset of that name."""
+        """Return the dataset of that name, or raise `NotAvailable`."""
         with self._lock:
             if name not in self._loaded:
-                try:
-                    self._loaded[name] = self._load(name)
-                except NotAvailable as error:
-                    self._loaded[name] = error
+                self._loaded[name] = self._load(name)
             found = self._loaded[name]
         if isinstance(found, NotAvailable):
             raise found
         return found
 
-    def _load(self, name: str) -> RunDataset:
-        record = self._records.get(name)
+    def _load(self, name: str) -> RunDataset | NotAvailable:
         problem = f"The dataset {name} is not here, so its questions, gold answers and passages cannot be shown."
-        if record is None:
-            raise NotAvailable(problem)
+        if (record := self._records.get(name)) is None:
+            return NotAvailable(problem)
         for place, load in self._places(name, record):
             try:
                 dataset = load()
@@ -89,18 +82,16 @@ class RunDatasets:
                 problem = f"The dataset {name} in {place} has other questions or gold answers than the run."
                 continue
             searched = passages_to_search(dataset)
-            digests = sum(map(passage_digest, searched))
-            same = CorpusState.from_sum(len(searched), digests).fingerprint == record.fingerprint
-            return RunDataset(
-                dataset,
-                {question.id: question for question in dataset.questions},
-                {passage.id: passage for passage in dataset.passages} if same else {},
-                "" if same else f"The corpus of {name} is not the one that the run searched: passages are not shown.",
-            )
-        raise NotAvailable(problem, remedy=_REMEDY)
+            found = CorpusState.from_sum(len(searched), sum(map(passage_digest, searched))).fingerprint
+            questions = {question.id: question for question in dataset.questions}
+            if found != record.fingerprint:
+                note = f"The corpus of {name} is not the one that the run searched: passages are not shown."
+                return RunDataset(dataset, questions, {}, note)
+            return RunDataset(dataset, questions, {passage.id: passage for passage in dataset.passages})
+        return NotAvailable(problem, remedy=_REMEDY)
 
     def _places(self, name: str, record: DatasetRecord) -> Iterator[tuple[str, Callable[[], Dataset]]]:
-        """Return where the dataset may be, each place with what loads it: what was named comes first."""
+        """Yield where the dataset may be, each place with what loads it: what was named comes first."""
         if self._own is not None:
             yield self._own.questions.name, self._own.load
         same_name = [folder for folder in self._candidates if folder.resolve().name == name]
@@ -110,7 +101,7 @@ class RunDatasets:
             yield remembered.questions.name, remembered.load
 
 
-def _find_datasets(folders: Iterable[Path]) -> Iterable[Path]:
+def _find_datasets(folders: Iterable[Path]) -> Iterator[Path]:
     for folder in folders:
         if is_dataset(folder):
             yield folder

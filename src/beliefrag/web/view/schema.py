@@ -1,19 +1,16 @@
-"""What the pages get: the record of an episode, with what its run, its dataset and its readers need beside it.
-
-`viewer/src/schema.ts` has the same names.
-"""
+"""What the pages get: the record of an episode, and beside it what a reader needs. viewer/src/schema.ts mirrors it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import describe_reason
 from beliefrag.methods import METHODS
-from beliefrag.record import Episode
+from beliefrag.record import Episode, ModelCall
 from beliefrag.types import Passage
 
 _SWITCHES = {
@@ -60,7 +57,7 @@ class EpisodeView(_View):
     """An episode without its prompts, and what a reader needs to understand it."""
 
     origin: Literal["run", "trace", "live"]
-    id: int
+    id: int = 0
     """Its number in the index of a run, 0 for a trace."""
     record: Episode
     method_title: str
@@ -84,37 +81,24 @@ class EpisodeView(_View):
 def view_record(
     record: Episode,
     origin: Literal["run", "trace", "live"],
-    *,
-    number: int = 0,
     passages: Mapping[str, Passage] | None = None,
     gold: GoldView | None = None,
-    waiting: str = "",
-    notes: Iterable[str] = (),
-    licence: str = "",
+    **more: Any,
 ) -> EpisodeView:
     """Return an episode as the pages show it. Its own passages are shown unless others are given."""
     found = record.passages if passages is None else passages
-    named = (*_passage_ids(record), *(gold.supporting or () if gold else ()))
-    calls = tuple(call.model_copy(update={"messages": ()}) for call in record.calls_before_failure)
-    steps = (
-        step.model_copy(
-            update={"passages": {}, "calls": tuple(call.model_copy(update={"messages": ()}) for call in step.calls)}
-        )
-        for step in record.steps
-    )
+    steps = (step.model_copy(update={"passages": {}, "calls": _without_prompts(step.calls)}) for step in record.steps)
+    calls = _without_prompts(record.calls_before_failure)
     return EpisodeView(
         origin=origin,
-        id=number,
         record=record.model_copy(update={"steps": tuple(steps), "calls_before_failure": calls}),
         method_title=METHODS.title(record.method) if record.method else "",
         question=record.question.text or None,
         reasons=tuple(describe_reason(step.reason, step.comparisons) for step in record.steps),
-        passages={name: found.get(name) for name in named},
+        passages={name: found.get(name) for name in (*_passage_ids(record), *(gold.supporting or () if gold else ()))},
         thresholds=_active_thresholds(record.thresholds),
         gold=gold,
-        waiting=waiting,
-        notes=tuple(notes),
-        licence=licence,
+        **more,
     )
 
 
@@ -123,14 +107,17 @@ def view_prompts(episode: Episode, source: str) -> PromptsView:
     return PromptsView(calls=tuple(call.messages for call in episode.calls), source=source)
 
 
+def _without_prompts(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:
+    return tuple(call.model_copy(update={"messages": ()}) for call in calls)
+
+
 def _passage_ids(episode: Episode) -> list[str]:
-    found = dict.fromkeys(episode.sources)
+    found = [*episode.sources]
     for step in episode.steps:
-        found |= dict.fromkeys((*(step.dropped or ()), *step.evidence, *step.flagged))
-        if step.search is not None:
-            found |= dict.fromkeys((*step.search.added, *step.search.known, *step.search.refused))
-            found |= dict.fromkeys(identifier for identifier, _ in step.search.hits)
-    return list(found)
+        found += (*(step.dropped or ()), *step.evidence, *step.flagged)
+        if (search := step.search) is not None:
+            found += (*search.added, *search.known, *search.refused, *(name for name, _ in search.hits))
+    return list(dict.fromkeys(found))
 
 
 def _active_thresholds(thresholds: Mapping[str, float | bool | None]) -> dict[str, float]:

@@ -2,67 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import ValidationError
 
 from beliefrag._version import __version__
 from beliefrag.bench.own_questions import OwnDocuments
-from beliefrag.record import Episode
-from beliefrag.runs.record import RUN_FILE, RunRecord
+from beliefrag.record import CallStarted, Episode, Failure, Outcome, Progress, Step
+from beliefrag.runs.record import RUN_FILE, RunRecord, budget_of, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
-from beliefrag.web.view.episodes import GrowingEpisode, read_trace, view_run_episode
+from beliefrag.types import Passage, Question
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.replay import PromptReplayer
 from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
-from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, ViewError, view_prompts, view_record
+from beliefrag.web.view.schema import (
+    EpisodeView,
+    GoldView,
+    NotAvailable,
+    PromptsView,
+    ViewError,
+    view_prompts,
+    view_record,
+)
 
-_Result = TypeVar("_Result", bound=BaseModel)
+_Result = TypeVar("_Result", RunOverview, RunAnalysis)
+_Kind = Literal["run", "trace", "live", "page"]
 
 
-class EpisodeSource(Protocol):
+class EpisodeSource(ABC):
     """What the pages read episodes from, by number."""
 
-    @property
-    def kind(self) -> Literal["run", "trace", "live", "page"]:
-        """Where the episodes come from."""
-        ...
+    kind: _Kind
+    name: str
 
     @property
-    def name(self) -> str:
-        """Its name for a person."""
-        ...
+    def state(self) -> str:
+        """Something that changes when there is more to show."""
+        return ""
 
+    @abstractmethod
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode without its prompts."""
-        ...
+        """Return one episode without its prompts, or raise `NotAvailable`."""
 
+    @abstractmethod
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of its calls, or why they are missing."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most have no files
         """Close files."""
-        ...
 
 
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
-    """Open a run's folder or a trace file.
+    """Open a run's folder, with datasets or folders of datasets, or a trace file.
 
-    Args:
-        path: The folder or file.
-        data: Datasets of a run, or folders of datasets.
-        own: The questions and documents of a run over a user's own; those of this machine are remembered.
+    `own` is where the questions and documents of a run over a user's own are; this machine remembers its own.
     """
-    if path.is_dir():
-        return RunSource(path, data, own)
-    if path.name == RUN_FILE:
-        return RunSource(path.parent, data, own)
+    if path.is_dir() or path.name == RUN_FILE:
+        return RunSource(path if path.is_dir() else path.parent, data, own)
     if not path.exists():
         raise ViewError(
             f"{path} does not exist.",
@@ -71,10 +75,10 @@ def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None 
     return TraceSource(path)
 
 
-class RunSource:
+class RunSource(EpisodeSource):
     """A benchmark run, finished or running."""
 
-    kind: Literal["run"] = "run"
+    kind = "run"
 
     def __init__(self, folder: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> None:
         run = RunRecord.read(folder)
@@ -86,8 +90,10 @@ class RunSource:
         self._summarising = threading.Lock()
         self.index.refresh()
         for name, record in run.datasets.items():
-            if not self.index.has_questions(name, record.gold):
-                self._store_questions(name, record.gold)
+            # Without the dataset, each of its episodes says what is missing.
+            with contextlib.suppress(NotAvailable):
+                if not self.index.has_questions(name, record.gold):
+                    self.index.store_questions(name, record.gold, self._datasets.get(name).questions.values())
 
     @property
     def record(self) -> RunRecord:
@@ -96,35 +102,53 @@ class RunSource:
 
     @property
     def state(self) -> str:
-        """Something that changes when the run has grown."""
+        """The version, and what shows that the files have changed."""
         run = (self._folder / RUN_FILE).read_bytes()
         return f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
 
     def overview(self) -> RunOverview:
-        """Return the numbers of the run. They are computed again only when the run has grown."""
-
-        def compute() -> RunOverview:
-            return view_run(summarise_episodes(self.record, self.index.episodes()))
-
-        return self._load_or_compute("overview", RunOverview, compute)
+        """Return the numbers of the run."""
+        return self._stored(RunOverview, lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
 
     def analysis(self) -> RunAnalysis:
-        """Return differences, ties and confidences. They are computed again only when the run has grown."""
-
-        def compute() -> RunAnalysis:
-            return analyse_run(self.record, self.index.episodes(), self.index.answerabilities())
-
-        return self._load_or_compute("analysis", RunAnalysis, compute)
+        """Return differences, ties and confidences."""
+        index = self.index
+        return self._stored(RunAnalysis, lambda: analyse_run(self.record, index.episodes(), index.answerabilities()))
 
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode, with what its dataset adds."""
-        return view_run_episode(self._episode(number), number, self.record, self._datasets)
+        """Return one episode, with what its dataset adds if that is on this machine."""
+        episode, run, notes = self._episode(number), self.record, list[str]()
+        key, question, gold = episode.key, episode.question, None
+        passages: Mapping[str, Passage] = {}
+        try:
+            dataset = self._datasets.get(key.dataset)
+            passages = dataset.passages
+            notes += [dataset.note] if dataset.note else []
+            if (labelled := dataset.questions.get(key.question_id)) is not None:
+                question = labelled.question
+                gold = GoldView(answers=labelled.gold.answers, supporting=labelled.gold.supporting)
+        except NotAvailable as missing:
+            notes.append(str(missing))
+        setup = run.setups.get(key.method)
+        calibration = {"calibration": setup.calibration.name} if setup and setup.calibration else {}
+        whole = episode.model_copy(
+            update={
+                "question": question,
+                "model": run.model,
+                "verifier": setup.verifier if setup else run.verifier,
+                "made_with": {"retriever": run.searched_with} | calibration,
+                "budget": budget_of(run),
+                "thresholds": asdict(thresholds_of(run)),
+            }
+        )
+        licence = run.datasets[key.dataset].licence if key.dataset in run.datasets else ""
+        return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
 
     def prompts(self, number: int) -> PromptsView:
-        """Return the prompts, rebuilt from the reply cache where that is possible."""
+        """Return the prompts, rebuilt from the reply cache if that is possible."""
         episode = self._episode(number)
         try:
-            return self._replayer.prompts(episode, self._datasets.get(episode.key.dataset).dataset)
+            return self._replayer.prompts(episode, self._datasets.get(episode.dataset).dataset)
         except NotAvailable as error:
             return PromptsView(absent=str(error))
 
@@ -134,32 +158,25 @@ class RunSource:
         self.index.close()
 
     def _episode(self, number: int) -> Episode:
-        episode = self.index.episode(number)
-        if episode is None:
-            raise NotAvailable(f"There is not an episode {number} in this run.")
+        if (episode := self.index.episode(number)) is None:
+            raise NotAvailable(f"The run has no episode {number}.")
         return episode
 
-    def _store_questions(self, name: str, gold: str) -> None:
-        try:
-            questions = self._datasets.get(name).questions
-        except NotAvailable:
-            return  # each of its episodes says so
-        self.index.store_questions(name, gold, questions.values())
-
-    def _load_or_compute(self, name: str, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
+    def _stored(self, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
+        """Return a result, which is computed again only when the run has grown: it takes seconds on a large run."""
         with self._summarising:
             state = self.state
-            if (stored := self.index.stored_result(name, state)) is not None:
+            if (stored := self.index.stored_result(kind.__name__, state)) is not None:
                 return kind.model_validate_json(stored)
             result = compute()
-            self.index.store_result(name, state, result.model_dump_json())
+            self.index.store_result(kind.__name__, state, result.model_dump_json())
             return result
 
 
-class TraceSource:
+class TraceSource(EpisodeSource):
     """The one episode of a trace file, which may still grow."""
 
-    kind: Literal["trace"] = "trace"
+    kind = "trace"
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -168,7 +185,7 @@ class TraceSource:
 
     @property
     def state(self) -> str:
-        """Something that changes when the file has grown."""
+        """The size of the file."""
         try:
             return str(self._path.stat().st_size)
         except OSError as error:
@@ -184,14 +201,73 @@ class TraceSource:
         _check_zero(number)
         return view_prompts(read_trace(self._path), "as they were sent")
 
-    def close(self) -> None:
-        """Close nothing: no file stays open."""
+
+def read_trace(path: Path) -> Episode:
+    """Read the episode of a trace file: as it ended, or as far as a file goes that is cut off."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except OSError as error:
+        raise ViewError(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        if not lines:
+            raise ValueError("it is empty")
+        episode = Episode.model_validate_json(lines[0])
+        for line in lines[1:]:
+            if line.startswith(b'{"number":'):
+                episode = episode.add(Step.model_validate_json(line))
+            else:
+                episode = Episode.model_validate_json(line)
+    except ValueError as error:
+        first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {"msg": error}
+        raise ViewError(
+            f"{path} is not a trace of this version: {first['msg']}.",
+            remedy="Name a file that 'beliefrag ask --trace' wrote, or the folder of a run.",
+        ) from None
+    if episode.outcome is None:
+        torn = Failure(cause="torn", message="The trace ends before the end of the episode.")
+        episode = episode.model_copy(update={"outcome": Outcome.FAILED, "error": torn})
+    return episode
 
 
-class LiveSource(GrowingEpisode):
+class GrowingEpisode:
+    """An episode that runs now. The thread that runs it adds to it, and the threads that serve pages read it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting = "it to begin"
+        self.record: Episode | None = None
+        """The episode so far; None before it begins."""
+        self.version = 0
+        """Grows by one with everything that is added."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        return self.record is not None and self.record.outcome is not None
+
+    def add(self, progress: Progress) -> None:
+        """Take in what the loop yields."""
+        with self._lock:
+            self._waiting = "the next step"
+            if isinstance(progress, CallStarted):
+                self._waiting = f"the model ({progress.purpose.replace('_', ' ')})"
+            elif isinstance(progress, Episode):
+                self.record = progress
+            elif self.record is not None:
+                self.record = self.record.add(progress)
+            self.version += 1
+
+    def view(self, origin: Literal["live", "run"] = "live", number: int = 0) -> EpisodeView:
+        """Return it as far as it goes."""
+        with self._lock:
+            record = self.record or Episode(method="", question=Question(""))
+            return view_record(record, origin, id=number, waiting="" if self.ended else self._waiting)
+
+
+class LiveSource(GrowingEpisode, EpisodeSource):
     """An episode that a command asks now."""
 
-    kind: Literal["live"] = "live"
+    kind = "live"
     name = "beliefrag ask"
 
     def episode(self, number: int) -> EpisodeView:
@@ -199,15 +275,17 @@ class LiveSource(GrowingEpisode):
         _check_zero(number)
         return self.view()
 
+    @property
+    def state(self) -> str:
+        """How much was added."""
+        return str(self.version)
+
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of the calls so far."""
         _check_zero(number)
         return view_prompts(self.record, "as they were sent") if self.record else PromptsView()
 
-    def close(self) -> None:
-        """Close nothing: no file stays open."""
-
 
 def _check_zero(number: int) -> None:
     if number:
-        raise NotAvailable(f"There is not an episode {number} here: the only one has the number 0.")
+        raise NotAvailable(f"Only episode 0 exists here, not episode {number}.")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import uvicorn
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse, StreamingResponse
-from pydantic import BaseModel, Field
+from fastapi.responses import JSONResponse, RedirectResponse
+from pydantic import AfterValidator
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.record import to_json_line
@@ -22,37 +20,30 @@ from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import ConnectionGuard, listen
-from beliefrag.web.view import listing
 from beliefrag.web.view.export import export_name, export_page, read_asset
-from beliefrag.web.view.run_page import RunAnalysis, RunOverview
+from beliefrag.web.view.index import (
+    LARGEST,
+    EpisodeFilter,
+    Row,
+    action_patterns,
+    find_neighbours,
+    list_episodes,
+    list_same_question,
+)
 from beliefrag.web.view.schema import NotAvailable, ViewError
-from beliefrag.web.view.sources import EpisodeSource, LiveSource, RunSource, TraceSource
+from beliefrag.web.view.sources import EpisodeSource, RunSource
 
 _log = logging.getLogger(__name__)
 
-_ASSETS = {
-    "app.js": "text/javascript",
-    "app.css": "text/css",
-    "ask.js": "text/javascript",
-    "ask.css": "text/css",
-    "icon.svg": "image/svg+xml",
-}
+_JS, _CSS = "text/javascript", "text/css"
+_ASSETS = {"app.js": _JS, "app.css": _CSS, "ask.js": _JS, "ask.css": _CSS, "icon.svg": "image/svg+xml"}
 _HOST = "127.0.0.1"
 _START_SECONDS = 20.0
 """Seconds within which a server must have begun."""
-_LIVE_INTERVAL = 0.1
-"""Seconds between two looks at a running episode: sooner than an eye notices."""
-_LARGEST = 2**63 - 1
-"""The largest number that a database can hold."""
 
 
-def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lambda: False) -> FastAPI:
-    """Create the application for one source.
-
-    Args:
-        source: What to show.
-        is_closing: Whether the server is ending so that streams end too.
-    """
+def create_view_app(source: EpisodeSource) -> FastAPI:
+    """Create the application for one source."""
     app = FastAPI(openapi_url=None)
 
     @app.exception_handler(BeliefRAGError)
@@ -76,33 +67,30 @@ def create_view_app(source: EpisodeSource, is_closing: Callable[[], bool] = lamb
         return {"kind": source.kind, "name": source.name}
 
     @app.get("/api/episode/{number:int}")
-    def episode(number: int) -> Response:
-        return _json(source.episode(_check_number(number)))
+    def episode(number: _Number) -> Response:
+        return Response(to_json_line(source.episode(number)), media_type="application/json")
 
     @app.get("/api/episode/{number:int}/prompts")
-    def prompts(number: int) -> Response:
-        return _json(source.prompts(_check_number(number)))
+    def prompts(number: _Number) -> Response:
+        return Response(to_json_line(source.prompts(number)), media_type="application/json")
 
     @app.get("/episode/{number:int}/export")
-    def export(number: int) -> Response:
-        found = source.episode(_check_number(number))
-        page = export_page(found, source.prompts(number))
+    def export(number: _Number) -> Response:
+        found = source.episode(number)
         disposition = f'attachment; filename="{export_name(found)}"'
+        page = export_page(found, source.prompts(number))
         return Response(page, media_type="text/html", headers={"Content-Disposition": disposition})
 
     @app.get("/episode/{number:int}")
-    def episode_page(number: int) -> Response:
-        source.episode(_check_number(number))
+    def episode_page(number: _Number) -> Response:
+        source.episode(number)
         return _page()
 
-    if isinstance(source, RunSource | TraceSource):
-        app.get("/api/state")(lambda: {"state": source.state})
+    app.get("/api/state")(lambda: {"state": source.state})
     if isinstance(source, RunSource):
         _add_run_pages(app, source)
     else:
         app.get("/")(lambda: RedirectResponse("/episode/0", 303))
-    if isinstance(source, LiveSource):
-        _add_live_stream(app, source, is_closing)
     return app
 
 
@@ -113,111 +101,50 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return _page()
 
     @app.get("/compare/{first:int}/{second:int}")
-    def compare_page(first: int, second: int) -> Response:
+    def compare_page(first: _Number, second: _Number) -> Response:
         for number in (first, second):
-            source.episode(_check_number(number))
+            source.episode(number)
         return _page()
 
-    @app.get("/api/run")
-    def overview() -> RunOverview:
-        return source.overview()
-
-    @app.get("/api/run/analysis")
-    def analysis() -> RunAnalysis:
-        return source.analysis()
+    app.get("/api/run")(source.overview)
+    app.get("/api/run/analysis")(source.analysis)
 
     @app.get("/api/episodes")
-    def episodes(query: Annotated[_ListingQuery, Query()]) -> listing.EpisodePage:
+    def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> dict[str, Any]:
         source.index.refresh()
-        return listing.list_episodes(source.index, query.to_filter(), offset=query.offset, limit=query.limit)
+        total, rows = list_episodes(source.index, wanted)
+        return {"total": total, "offset": wanted.offset, "episodes": rows}
 
     @app.get("/api/choices")
-    def choices() -> _Choices:
+    def choices() -> dict[str, Any]:
         run = source.record
-        return _Choices(
-            datasets=list(run.datasets), methods=list(run.methods), patterns=listing.action_patterns(source.index)
-        )
+        patterns = action_patterns(source.index)
+        return {"datasets": list(run.datasets), "methods": list(run.methods), "patterns": patterns}
 
     @app.get("/api/episode/{number:int}/neighbours")
-    def neighbours(number: int, query: Annotated[_ListingQuery, Query()]) -> listing.Neighbours:
-        return listing.find_neighbours(source.index, query.to_filter(), _check_number(number))
+    def neighbours(number: _Number, wanted: Annotated[EpisodeFilter, Query()]) -> Row:
+        return find_neighbours(source.index, wanted, number)
 
     @app.get("/api/episode/{number:int}/others")
-    def others(number: int) -> list[listing.EpisodeRow]:
-        return listing.list_same_question(source.index, _check_number(number))
-
-
-def _add_live_stream(app: FastAPI, source: LiveSource, is_closing: Callable[[], bool]) -> None:
-    async def frames() -> AsyncIterator[str]:
-        shown = -1
-        while not is_closing():
-            if (version := source.version) != shown:
-                shown, ended = version, source.ended
-                yield f"data: {to_json_line(source.episode(0))}\n"
-                if ended:
-                    yield "event: end\ndata: {}\n\n"
-                    return
-            await asyncio.sleep(_LIVE_INTERVAL)
-
-    @app.get("/api/live")
-    async def live() -> StreamingResponse:
-        return StreamingResponse(frames(), media_type="text/event-stream")
-
-
-class _Choices(BaseModel):
-    """What the filters of a list offer."""
-
-    datasets: list[str]
-    methods: list[str]
-    patterns: list[listing.ActionPattern]
-
-
-class _ListingQuery(BaseModel):
-    """What an address can ask of a list."""
-
-    text: str = Field("", max_length=1000)
-    dataset: str = ""
-    method: str = ""
-    outcome: str = ""
-    correctness: str = ""
-    actions: str = ""
-    least_tokens: int | None = Field(None, ge=0, le=_LARGEST)
-    most_tokens: int | None = Field(None, ge=0, le=_LARGEST)
-    order: str = Field("file", pattern=f"^({'|'.join(listing.ORDERS)})$")
-    direction: Literal["up", "down"] = "up"
-    by: Literal["question", "episode"] = "episode"
-    offset: int = Field(0, ge=0, le=_LARGEST)
-    limit: int = Field(100, ge=1, le=listing.MAX_ROWS)
-
-    def to_filter(self) -> listing.EpisodeFilter:
-        fields = self.model_dump(exclude={"direction", "offset", "limit", "by"})
-        return listing.EpisodeFilter(**fields, descending=self.direction == "down", grouped=self.by == "question")
+    def others(number: _Number) -> list[Row]:
+        return list_same_question(source.index, number)
 
 
 def _check_number(number: int) -> int:
-    if number > _LARGEST:
-        raise NotAvailable("There is not an episode with such a number.")
+    if number > LARGEST:
+        raise NotAvailable("No episode has such a number.")
     return number
+
+
+_Number = Annotated[int, AfterValidator(_check_number)]
 
 
 def _page() -> Response:
     return Response(read_asset("index.html"), media_type="text/html")
 
 
-def _json(value: BaseModel) -> Response:
-    return Response(to_json_line(value), media_type="application/json")
-
-
 class ViewServer:
-    """A local web server for one source, in a thread of its own while it is entered.
-
-    Args:
-        source: What to show. It is closed with the server.
-        port: Where to listen; 0 takes any free port.
-
-    Raises:
-        ViewError: The port cannot be used.
-    """
+    """A local web server for one source, which it closes, in a thread of its own while it is entered."""
 
     def __init__(self, source: EpisodeSource, port: int = 0) -> None:
         self._source = source
@@ -229,10 +156,9 @@ class ViewServer:
         token, once = (secrets.token_urlsafe(24) for _ in range(2))
         self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
         """The address with the key; and with a key that works once, for a command line that other users can read."""
-        self._closing = False
         key = BrowserKey(token, once, self.port)
         app = ServerAuth(
-            create_view_app(source, lambda: self._closing),
+            create_view_app(source),
             browser=key,
             programs=False,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
@@ -255,7 +181,6 @@ class ViewServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._closing = True
         self._server.should_exit = True
         self._thread.join(_START_SECONDS)
         self._socket.close()

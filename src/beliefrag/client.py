@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
-    from beliefrag.engine.assembly import Assembly
+    from beliefrag.opening import Assembly
     from beliefrag.policy import ScoreScale
     from beliefrag.record import Episode, Progress
     from beliefrag.retrieval import Retriever, Skipped
@@ -56,8 +56,8 @@ class BeliefRAG:
         settings: Settings | None = None,
         **given: Any,
     ) -> None:
-        from beliefrag.engine.assembly import assemble
         from beliefrag.models.providers import use_server_model
+        from beliefrag.opening import assemble
         from beliefrag.settings import load_settings
         from beliefrag.types import Passage
 

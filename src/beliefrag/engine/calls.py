@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from beliefrag.answering.packing import PackedPassage, pack_passages
-from beliefrag.engine.expected_cost import ExpectedCost
-from beliefrag.engine.replies import Repairs, read_answer, read_line
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.diagnostics import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, escape, evidence_block
+from beliefrag.prompts.replies import Repairs, read_answer, read_line
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 
@@ -24,6 +24,11 @@ SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
 
 _SAYS_SUFFICIENT = re.compile(rf"\W*{SUFFICIENT}\b", re.IGNORECASE)
+
+_TOKENS_PER_CHARACTER = 1 / 3
+"""What a prompt is expected to cost before the first reply. English has four characters or more to a token."""
+_LEAST_REPLY = 64
+"""The tokens that a reply is expected to have at least, if the request sets no limit."""
 
 _T = TypeVar("_T")
 
@@ -52,18 +57,15 @@ class EvidencePacking:
 class ModelCalls:
     """Asks the model on behalf of one episode.
 
-    A call that is not for the final answer begins only if what it is expected to cost still fits into the token budget,
-    whichever method asks. After the first one that does not fit, the tokens count as spent, and no other begins either.
-    What is expected rests on the replies so far (`ExpectedCost`). What a call really costs is known only afterwards:
-    servers count tokens in their own way, and no limit is set to most replies. So a reply that is longer than all
-    before it, or the first prompt in a dense script, can still end above the budget. A report counts the episodes in
-    which that happened.
+    A call that is not for the final answer begins only if its expected cost still fits into the token budget. After the
+    first one that does not fit, the tokens count as spent. What a call really costs is known only afterwards, so a long
+    reply can still end above the budget; a report counts the episodes in which that happened.
 
     Args:
         model: Counts what the calls cost.
         prompts: The templates.
         verifier: The form in which the evidence is judged.
-        recorder: Is told of every call.
+        recorder: Gets every call.
         token_budget: Tokens that all calls but the final answer may take together; None sets no limit.
         packing: How evidence is packed into prompts; None shows whole passages.
     """
@@ -86,7 +88,8 @@ class ModelCalls:
         self._packing = packing
         self._packed: tuple[PackedPassage, ...] | None = None
         self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
-        self._expected_cost = ExpectedCost()
+        self._tokens_per_character = 0.0
+        self._longest_reply = _LEAST_REPLY
         self._was_refused = False
         """Whether a call was not begun because it did not fit into the token budget."""
 
@@ -242,13 +245,13 @@ class ModelCalls:
             purpose: What the call is metered as.
             prompt: The template.
             fields: What to fill in, already made safe with `escape` or `evidence_block`.
-            read: Turns the reply into a value, counting what it had to mend; raises ReplyError when it cannot.
+            read: Turns the reply into a value, counting what it had to repair; raises ReplyError when it cannot.
             schema: What the reply must look like, for providers that can enforce it.
-            max_tokens: The longest reply that makes sense, where there is one.
+            max_tokens: The longest reply that makes sense; None sets no limit.
             top_logprobs: How many token alternatives are needed.
-            stop: Texts that end the reply before they are written so that nothing after them is paid for.
-            turns: What was said since, where the prompt opened a dialogue; its untrusted parts made safe likewise.
-            is_final: Whether the reply is the final answer, which is asked for even where the token budget is spent.
+            stop: Texts that end the reply before they are written.
+            turns: The dialogue so far, its untrusted parts made safe likewise.
+            is_final: Whether the reply is the final answer, which the token budget does not bound.
         """
         request = ChatRequest(
             purpose,
@@ -307,13 +310,13 @@ class ModelCalls:
         self._recorder.on_start(request.purpose)
         reply = await self._model.chat(request)
         self._replies[key] = (request, reply)
-        self._expected_cost.learn_from(request, reply)
+        self._learn_cost(request, reply)
         return reply, True
 
     def _check_budget(self, request: ChatRequest) -> None:
         if self._token_budget is None:
             return
-        spent, expected = self.usage.tokens, self._expected_cost.estimate(request)
+        spent, expected = self.usage.tokens, self._expect_cost(request)
         # A smaller call might still fit after one that did not; but then a method would go on without what it asked.
         if self.tokens_are_spent or spent + expected > self._token_budget:
             self._was_refused = True
@@ -322,6 +325,22 @@ class ModelCalls:
                 f"expected to take {expected:,}.",
                 remedy="Raise the token budget.",
             )
+
+    def _learn_cost(self, request: ChatRequest, reply: ChatReply) -> None:
+        """Learn how the server counts: the densest prompt and the longest reply so far are what the next may cost."""
+        self._tokens_per_character = max(
+            self._tokens_per_character, reply.tokens_in / max(1, _count_characters(request))
+        )
+        self._longest_reply = max(self._longest_reply, reply.tokens_out)
+
+    def _expect_cost(self, request: ChatRequest) -> int:
+        rate = self._tokens_per_character or _TOKENS_PER_CHARACTER
+        reply = self._longest_reply if request.max_tokens is None else request.max_tokens
+        return math.ceil(_count_characters(request) * rate) + reply
+
+
+def _count_characters(request: ChatRequest) -> int:
+    return sum(len(message.content) for message in request.messages)
 
 
 def is_repeated(query: str, made: Sequence[str]) -> bool:
