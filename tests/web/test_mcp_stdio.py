@@ -53,9 +53,6 @@ async def test_an_agent_asks_and_searches(folder: Path, era: str) -> None:
     assert not asked.is_error
     answer = asked.structured_content
     assert (answer["outcome"], answer["answer"]) == ("answered", "Colin Archer")
-    assert answer["answerability"] > 0.5
-    assert answer["reason"]
-    assert [source["source"] for source in answer["sources"]][:1] == ["fram.md"]
     assert json.loads(asked.content[0].text) == answer  # type: ignore[union-attr]
     assert [number for number, _ in told] == [1, 2, 3, 4]
     assert [message.partition(":")[0] for _, message in told if message] == [

@@ -31,6 +31,7 @@ _MAX_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
 """They need no token: they only answer yes or no, to whatever watches the server."""
+_COOKIE = "beliefrag_view"
 _FROM_PAGE = "beliefrag.from_page"
 """Set in the scope of a request that a browser with the key has sent."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
@@ -108,6 +109,7 @@ class AllowedHosts:
         return self.names is None or (found["address"] or found["name"]) in {name.lower() for name in self.names}
 
 
+@dataclass(eq=False, repr=False)
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
@@ -115,36 +117,33 @@ class BrowserKey:
     pages may send something, they must be pages of this very server.
     """
 
-    def __init__(
-        self, token: str, once: str | None, port: int, *, command: str = "beliefrag view", may_send: bool = False
-    ) -> None:
-        self._token = token
-        self._once = once
-        self._cookie = f"beliefrag_view_{port}"
-        self._command = command
-        self._may_send = may_send
+    token: str
+    once: str | None
+    port: int
+    command: str = "beliefrag view"
+    may_send: bool = False
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
         """Move the key from the address into a cookie, and afterwards read it from there; else raise a problem."""
         if len(scope["path"]) > _MAX_PAGE_PATH:
             raise HttpProblem(404, "not_found", "This page does not exist.")
         sends = scope["method"] not in ("GET", "HEAD")
-        if sends and not (self._may_send and scope["method"] == "POST"):
+        if sends and not (self.may_send and scope["method"] == "POST"):
             raise HttpProblem(405, "wrong_method", "These pages can only be read.")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
-        used_once = scope["method"] == "GET" and self._once is not None and _is_same(given, self._once)
+        used_once = scope["method"] == "GET" and self.once is not None and _is_same(given, self.once)
         if used_once:
-            self._once = None
-        if used_once or _is_same(given, self._token):
+            self.once = None
+        if used_once or _is_same(given, self.token):
             # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
             answer = Response(status_code=303, headers={"Location": target})
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            answer.set_cookie(f"{_COOKIE}_{self.port}", self.token, httponly=True, samesite="strict")
             return answer
         if not self.has_cookie(headers):
-            words = f"Open the whole address that '{self._command}' printed: it holds a key."
+            words = f"Open the whole address that '{self.command}' printed: it holds a key."
             raise HttpProblem(403, "no_key", words)
         if sends and not _is_same_origin(headers):
             raise HttpProblem(403, "other_origin", "Only a page of this server may send this.")
@@ -154,10 +153,10 @@ class BrowserKey:
     def has_cookie(self, headers: Headers) -> bool:
         """Return whether a request has the cookie with the key."""
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(f"{_COOKIE}_{self.port}")
         except CookieError:
             return False
-        return morsel is not None and _is_same(morsel.value, self._token)
+        return morsel is not None and _is_same(morsel.value, self.token)
 
 
 def came_from_page(scope: Scope) -> bool:
@@ -165,6 +164,7 @@ def came_from_page(scope: Scope) -> bool:
     return scope.get(_FROM_PAGE, False) is True
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class ServerAuth:
     """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
@@ -172,48 +172,38 @@ class ServerAuth:
     call their own addresses unless `programs` is false.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: AllowedHosts,
-        token: str | None = None,
-        browser: BrowserKey | None = None,
-        programs: bool = True,
-    ) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._token = token
-        self._browser = browser
-        self._programs = programs
-        headers = _HEADERS | {"Content-Security-Policy": _API_POLICY if browser is None else PAGE_POLICY}
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    app: ASGIApp
+    hosts: AllowedHosts
+    token: str | None = None
+    browser: BrowserKey | None = None
+    programs: bool = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or refuse it."""
+        own = _HEADERS | {"Content-Security-Policy": _API_POLICY if self.browser is None else PAGE_POLICY}
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
-                missing = [header for header in self._headers if header[0] not in present]
-                message["headers"] = [*message["headers"], *missing]
+                headers = [(name.lower().encode(), value.encode()) for name, value in own.items()]
+                message["headers"] = [*message["headers"], *(each for each in headers if each[0] not in present)]
             await send(message)
 
         refusal = self._check(scope) if scope["type"] == "http" else None
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        await (refusal or self.app)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
-        headers, browser = Headers(scope=scope), self._browser
-        if browser and self._programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
+        headers, browser = Headers(scope=scope), self.browser
+        if browser and self.programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
             browser = None
         try:
             if "content-length" in headers and "transfer-encoding" in headers:
                 # A proxy may believe the one and this server the other, and then they disagree where the request ends.
                 words = "The request has both Content-Length and Transfer-Encoding."
                 raise HttpProblem(400, "ambiguous_length", words, headers={"Connection": "close"})
-            if not self._hosts.accept(headers):
+            if not self.hosts.accept(headers):
                 words = "The Host header names another server."
-                raise HttpProblem(421, "wrong_host", words, remedy=self._hosts.remedy)
+                raise HttpProblem(421, "wrong_host", words, remedy=self.hosts.remedy)
             if browser is not None:
                 return browser.check(scope, headers)
             self._check_token(scope, headers)
@@ -225,9 +215,9 @@ class ServerAuth:
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self._token is None or scope["path"] in _OPEN_PATHS:
+        if self.token is None or scope["path"] in _OPEN_PATHS:
             return
-        if not (_is_same(given.strip(), self._token) and scheme.lower() == "bearer"):
+        if not (_is_same(given.strip(), self.token) and scheme.lower() == "bearer"):
             words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
             raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})
 

@@ -43,19 +43,19 @@ class ServerLimits:
     """The most that a request may ask for."""
 
 
+@dataclass(frozen=True, slots=True)
 class BodyLimit:
     """Middleware that reads the whole body first, and refuses one that is too long or too slow."""
 
-    def __init__(self, app: ASGIApp, *, limits: ServerLimits) -> None:
-        self._app = app
-        self._limits = limits
+    app: ASGIApp
+    limits: ServerLimits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request with its body, or refuse it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        limits = self._limits
+        limits = self.limits
         try:
             async with asyncio.timeout(limits.body_seconds):
                 body = await self._read_body(Headers(scope=scope).get("content-length", ""), receive)
@@ -70,10 +70,10 @@ class BodyLimit:
         async def receive_again() -> Message:
             return unread.pop() if unread else await receive()
 
-        await self._app(scope, receive_again, send)
+        await self.app(scope, receive_again, send)
 
     async def _read_body(self, announced: str, receive: Receive) -> bytes:
-        most = self._limits.request_bytes
+        most = self.limits.request_bytes
         body = bytearray()
         # The announced length only serves to refuse early: a chunked body has none.
         length = int(announced[:20]) if announced.isdecimal() else 0

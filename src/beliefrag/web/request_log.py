@@ -140,17 +140,17 @@ def refuse(scope: Scope, problem: HttpProblem) -> Response:
     return problem.response(scope["path"], record.request_id)
 
 
+@dataclass(frozen=True, slots=True)
 class RequestLog:
     """The outermost middleware: it logs and counts every request, and answers if a handler breaks."""
 
-    def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
-        self._app = app
-        self._metrics = metrics
+    app: ASGIApp
+    metrics: ServerMetrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and log what became of it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
         record = scope[_SCOPE_KEY] = RequestRecord(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
@@ -171,7 +171,7 @@ class RequestLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await self.app(scope, receive, send_with_id)
         except ClientDisconnected:
             record.client_left = True
         except Exception as error:
@@ -190,7 +190,7 @@ class RequestLog:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route's pattern and not the path, because a path can hold anything.
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.on_request(method, route, status, seconds, record.refused)
+        self.metrics.on_request(method, route, status, seconds, record.refused)
         fields = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
         if record.waiting is not None and record.waiting.place:
