@@ -34,11 +34,7 @@ async def test_a_survey_goes_on_where_beliefrag_would_answer_and_answers_at_each
     assert actions(await play(model, searches(), method=published_method())) == ["RETRIEVE", "ANSWER"]
 
 
-async def test_the_one_survey_corrects_and_the_other_never_does(tmp_path: Path) -> None:
+async def test_a_survey_corrects_its_evidence(tmp_path: Path) -> None:
     lines = [{**WEAK, "repeat": True}, QUERY, says("rewriter", "other words"), says("answer", "it", repeat=True)]
     corrected = await play(script(tmp_path, *lines), searches(), method=collect_states("survey", SCALE, MethodInputs()))
-    plain = await play(
-        script(tmp_path, *lines), searches(), method=collect_states("survey_uncorrected", SCALE, MethodInputs())
-    )
     assert actions(corrected)[:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]
-    assert "VERIFY" not in actions(plain)

@@ -72,12 +72,11 @@ def report(
 
     # The files come first so that a reader who closes the output early still has them.
     found = bench.report(run, out=out or run / "report")
-    typer.echo(output.safe_line(found.summary.first_line))
-    output.print_table(found.results.headings, found.results.texts)
-    for note in found.notes:
-        output.print_notice(f"note: {note}")
-    for what, words in found.costs.items():
-        output.print_notice(f"{what}: {words}")
+    first_line, *notes = found.warnings
+    typer.echo(output.safe_line(first_line))
+    output.print_table(found.tables[0].headings, found.tables[0].texts)
+    for note in notes:
+        output.print_notice(note)
     output.print_written(found.files)
 
 
@@ -97,7 +96,7 @@ def compare(
     found = bench.compare(run, first, second, allow_unequal=allow_unequal)
     for warning in found.warnings:
         output.print_notice(warning)
-    output.print_table(found.table.headings, found.table.texts)
+    output.print_table(found.tables[0].headings, found.tables[0].texts)
 
 
 def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | None = None, yes: bool) -> int:

@@ -72,13 +72,10 @@ def auto(
     if found is None:
         output.print_notice("nothing was asked")
         return
-    kinds = ", ".join(f"{count} {kind.replace('_', '-')}" for kind, count in found.counts.items())
-    output.print_notice(f"{len(found.made.questions)} questions ({kinds}) are in {found.folder / 'questions.jsonl'}")
-    for reason, count in sorted(found.made.rejected.items()):
-        output.print_notice(f"rejected {count}: {reason}")
     output.print_report(found.tables)
     output.print_warnings(found.warnings)
-    output.print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
+    output.print_written(found.files)
+    output.print_notice(f"use it with --set calibration={out}")
 
 
 @app.command()
@@ -90,7 +87,6 @@ def collect(
     asked: options.LabelledQuestions,
     part: Annotated[list[str] | None, option("NAME", "Only this part: xfit, xsel or xhold. Repeatable.")] = None,
     method: Annotated[str, option("NAME", "The method whose states are recorded: beliefrag or lean.")] = "beliefrag",
-    uncorrected: Annotated[bool, flag("--uncorrected", "Ask again without corrections, for 'beliefrag tune'.")] = False,
     reads_only: Annotated[bool, typer.Option("--reads-only", hidden=True)] = False,
     how: options.RunOptions,
     no_judge: options.NoJudge = False,
@@ -100,7 +96,7 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
-    from beliefrag.calibrate import collection_spec
+    from beliefrag.bench.setup import collection_spec
     from beliefrag.cli.bench import carry_out_run
     from beliefrag.report.calibration_tables import state_counts_table
     from beliefrag.runs.partitions import Partition
@@ -112,7 +108,7 @@ def collect(
         raise typer.BadParameter(f"{min(unknown)!r} is not xfit, xsel or xhold", param_hint="--part")
     spec = how.make_spec(settings, judge=not no_judge)
     spec = replace(spec, data=folders, datasets=own, parts=tuple(map(Partition, part or ())))
-    states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=not reads_only)
+    states = collection_spec(spec, method=method, searches=not reads_only)
     code = carry_out_run(settings, states, out, yes=how.yes)
     if not how.dry_run:
         table = state_counts_table(read_trajectories(out)[1])
@@ -127,7 +123,6 @@ def fit(
     label: options.Label = None,
     name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
     out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
-    everything: Annotated[bool, flag("--everything", "Fit on held-out questions too; marked contaminated.")] = False,
     quality_on: Annotated[list[Path] | None, option("RUN", "Measure on unseen states of this run. Repeatable.")] = None,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
@@ -137,13 +132,9 @@ def fit(
     from beliefrag import calibrate
 
     path = out or runs[0] / "calibration.json"
-    found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
+    found = calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
     output.print_report(found.tables)
-    if found.lost_guarantees:
-        output.print_notice(
-            f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
-            "ones with 'beliefrag calibrate risk'"
-        )
+    output.print_warnings(found.warnings)
     output.print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
@@ -197,7 +188,7 @@ def show(
 
     found = calibrate.show(artifact)
     if as_json:
-        texts = [each.model_dump_json(indent=2) for each in found.artifacts]
+        texts = [each.model_dump_json(indent=2) for each in found.found]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
     else:
         output.print_report(found.tables)
@@ -218,9 +209,9 @@ def compare(
 
     found = calibrate.compare(first, second, states=states or (), label=label)
     output.print_warnings(found.warnings)
-    if found.comparison and found.comparison.left_out:
+    if found.found and found.found.left_out:
         output.print_notice(
-            f"{found.comparison.left_out:,} questions are left out: one of the two was fitted or chosen on them"
+            f"{found.found.left_out:,} questions are left out: one of the two was fitted or chosen on them"
         )
     output.print_report(found.tables, fold_first=True)
 
@@ -240,7 +231,7 @@ def check(
 
     found = calibrate.check(artifact, states, label=label)
     output.print_warnings(found.warnings)
-    checked = found.check
+    checked = found.found
     if as_json:
         record = {
             "seen": checked.left_out,
@@ -302,7 +293,7 @@ def risk(
     output.print_report(found.tables)
     for warning in found.warnings:
         output.print_notice(warning)
-    if curve := found.curve:
+    if curve := found.found[1]:
         typer.echo(
             f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
         )
@@ -318,10 +309,6 @@ def tune(
     measure: Annotated[str, option("NAME", "Use f1, exact_match, cover or judge in place of F1.")] = "f1",
     answer: Annotated[list[float] | None, option("X", "Answer thresholds to try. Repeatable.", min=0, max=1)] = None,
     retrieval_value: Annotated[list[float] | None, option("X", "Retrieval thresholds to try.", min=0, max=1)] = None,
-    corrections: Annotated[
-        bool | None,
-        typer.Option("--corrections/--no-corrections", help="Switch corrections; by default as in the run."),
-    ] = None,
     out: Annotated[Path | None, option("FILE", "The CSV file to write; by default tune.csv in the run.")] = None,
     given: GivenSettings,
 ) -> None:
@@ -334,11 +321,6 @@ def tune(
     from beliefrag import calibrate
     from beliefrag.report.table import format_number
 
-    grid = calibrate.Grid(
-        answer=tuple(answer) if answer else None,
-        retrieval_value=tuple(retrieval_value) if retrieval_value else None,
-        corrections=None if corrections is None else (corrections,),
-    )
     settings = given.read()
     with output.show_status("trying thresholds"):
         found = calibrate.tune(
@@ -346,22 +328,23 @@ def tune(
             max_tokens=max_tokens,
             min_quality=min_f1,
             measure=measure,
-            grid=grid,
+            answer=answer,
+            retrieval_value=retrieval_value,
             calibration=settings.calibration,
             borrow=settings.borrow,
             out=out or run / "tune.csv",
         )
-    output.print_warnings(found.tuning.notes)
+    output.print_warnings(found.warnings)
     (table,) = found.tables
     # The frontier, the current thresholds and what was checked; the file has all settings.
     output.print_table(table.headings, [row for row in table.texts if row[1]])
-    if found.tuning.differences:
-        quality, tokens = found.tuning.differences
+    tuning = found.found
+    if tuning.differences:
+        quality, tokens = tuning.differences
         typer.echo(f"chosen minus current on xhold: {format_number(quality)}, {format_number(tokens, ',.0f')} tokens")
-    if found.settings:
-        typer.echo(f"\nFor the settings file:\n{found.settings}")
-    if found.file:
-        output.print_written([found.file])
-    if found.tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
+    if tuning.chosen:
+        typer.echo(f"\nFor the settings file:\n{tuning.to_toml()}")
+    output.print_written(found.files)
+    if tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
         output.print_notice("error: no setting reaches the goal")
         raise typer.Exit(output.FAILED)

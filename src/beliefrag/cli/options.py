@@ -144,9 +144,9 @@ class RunOptions:
 
     def make_spec(self, settings: Settings, *, judge: bool, download: bool = True) -> RunSpec:
         """Return the specification of a run, without datasets and methods; by default download missing weights."""
-        from beliefrag.bench.perturbation import Injection
         from beliefrag.bench.setup import RunSpec
         from beliefrag.cli.model import ensure_weights
+        from beliefrag.runs.record import Injection
 
         if self.names_judge and not judge:
             raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")

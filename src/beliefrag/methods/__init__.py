@@ -56,10 +56,10 @@ METHODS: Registry[Method, MethodInputs] = Registry(
 )
 """Every method, in the order of the tables."""
 
-STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey", "lean_reads")
+STATE_COLLECTORS = ("survey", "lean_survey", "lean_reads")
 """The state collectors, by the names that recorded runs have for them. They are not compared with other methods."""
 
-_COLLECTOR_COSTS = {"survey": 1.5, "survey_uncorrected": 1.5, "lean_survey": 3.5, "lean_reads": 1.0}
+_COLLECTOR_COSTS = {"survey": 1.5, "lean_survey": 3.5, "lean_reads": 1.0}
 """How much more a state collector costs than its method. The factors are guesses, but for lean_reads."""
 
 

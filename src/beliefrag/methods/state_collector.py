@@ -66,10 +66,6 @@ class _Collector:
 def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInputs) -> Method:
     """Return the state collector of that name.
 
-    `survey` corrects its evidence as BeliefRAG does, `survey_uncorrected` never does. `lean_survey` is `survey` under
-    the default profile, and `lean_reads` ends after the first read.
+    `lean_survey` is `survey` under the default profile, and `lean_reads` ends after the first read.
     """
-    thresholds = inputs.thresholds
-    if name == "survey_uncorrected":
-        thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)
-    return StateCollector(score_scale, thresholds, name, reads_once=name == "lean_reads")
+    return StateCollector(score_scale, inputs.thresholds, name, reads_once=name == "lean_reads")
