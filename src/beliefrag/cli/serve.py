@@ -119,7 +119,7 @@ def http(
     how: HttpOptions,
     limits: LimitOptions,
 ) -> None:
-    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for OpenAI clients.
+    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions for OpenAI clients.
 
     Example: beliefrag serve http --docs handbook/
     """
@@ -328,8 +328,8 @@ def mcp(
             serve_mcp_stdio(service)
         return
 
-    from beliefrag.web.mcp.mcp_app import serve_mcp_http
-    from beliefrag.web.server import listen
+    from beliefrag.web.mcp.mcp_app import create_mcp_app
+    from beliefrag.web.server import listen, serve
 
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
@@ -337,4 +337,5 @@ def mcp(
     with listen(address, 8081 if port is None else port) as bound:
         service = served.open()
         with json_log(sys.stderr):
-            serve_mcp_http(service, bound, token=token, host=address, allowed_hosts=access.allowed_host or ())
+            tools = create_mcp_app(service, token=token, host=address, allowed_hosts=access.allowed_host or ())
+            serve(tools, service, bound)
