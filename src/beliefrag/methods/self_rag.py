@@ -16,7 +16,8 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape
 from beliefrag.prompts.replies import Repairs, read_line
 from beliefrag.types import Comparison, Decision
-from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
+from beliefrag.verifiers import ALTERNATIVES
+from beliefrag.verifiers.probability import read_probability_of_yes
 
 
 @METHODS.register(

@@ -25,8 +25,7 @@ from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts.replies import Repairs, read_answer, read_json_object
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker, read_score
-from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, read_score, require_tokens
 
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))

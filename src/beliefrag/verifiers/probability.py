@@ -12,15 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.errors import ModelError, ReplyError
+from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.prompts.replies import Repairs, read_answer
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker
-
-ALTERNATIVES = 10
-"""How many alternatives of a token are asked for: yes and no are among them where the model means either."""
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, require_tokens
 
 
 @VERIFIERS.register(
@@ -101,13 +98,3 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
     if total <= 0.0:
         raise ReplyError("The reply is neither yes nor no.")
     return weights["yes"] / total
-
-
-def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
-    """Return the tokens of a reply with their probabilities."""
-    if not reply.tokens:
-        raise ModelError(
-            f"This model reports no token probabilities, which the verifier form {form!r} needs.",
-            remedy="Use --set verifier=graded or --set verifier=structured.",
-        )
-    return reply.tokens

@@ -22,9 +22,9 @@ from beliefrag.prompts import escape, evidence_block
 from beliefrag.prompts.replies import Repairs
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, require_tokens
 from beliefrag.verifiers.draft import measure_confidence, read_with_tokens
-from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes, require_tokens
+from beliefrag.verifiers.probability import read_probability_of_yes
 
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
@@ -38,9 +38,10 @@ supporting ones would be lost."""
 _LIKELY, _PROVED = 0.7, 0.55
 """Where the confidence of the draft and *proved* both reach these, no passage is flagged, and no correction begins: it
 would cost its tokens and change no F1 (docs/tried.md)."""
+_YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
 _SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {name: {"type": "string", "enum": ["yes", "no"]} for name in _SLOTS},
+    "properties": dict.fromkeys(_SLOTS, _YES_OR_NO),
     "required": list(_SLOTS),
     "additionalProperties": False,
 }
