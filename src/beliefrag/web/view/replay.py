@@ -15,14 +15,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from beliefrag.bench.metrics import score_episode
-from beliefrag.bench.perturbation import Injection
 from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.engine import loop
 from beliefrag.errors import BeliefRAGError
 from beliefrag.record import Episode, Step, to_json_line
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.settings import Settings
 from beliefrag.web.view.schema import NotAvailable, PromptsView, view_prompts
 

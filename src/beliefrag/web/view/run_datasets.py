@@ -2,7 +2,7 @@
 
 A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record.
 One that only has the same name is not used, because its gold answers could be others. A run over a user's own
-questions and documents is found by what this machine remembers of it, or by the paths that are given.
+questions and documents names no path: it can be given away.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
-from beliefrag.bench.own_questions import OwnDocuments, find_own_documents
+from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.perturbation import passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError
@@ -70,7 +70,7 @@ class RunDatasets:
         problem = f"The dataset {name} is not here, so its questions, gold answers and passages cannot be shown."
         if (record := self._records.get(name)) is None:
             return NotAvailable(problem)
-        for place, load in self._places(name, record):
+        for place, load in self._places(name):
             try:
                 dataset = load()
             except BeliefRAGError as error:
@@ -90,15 +90,13 @@ class RunDatasets:
             return RunDataset(dataset, questions, {passage.id: passage for passage in dataset.passages})
         return NotAvailable(problem, remedy=_REMEDY)
 
-    def _places(self, name: str, record: DatasetRecord) -> Iterator[tuple[str, Callable[[], Dataset]]]:
+    def _places(self, name: str) -> Iterator[tuple[str, Callable[[], Dataset]]]:
         """Yield where the dataset may be, each place with what loads it: what was named comes first."""
         if self._own is not None:
             yield self._own.questions.name, self._own.load
         same_name = [folder for folder in self._candidates if folder.resolve().name == name]
         for folder in same_name or self._candidates:
             yield folder.name, partial(load_dataset, folder)
-        if (remembered := find_own_documents(record.gold, record.fingerprint)) is not None:
-            yield remembered.questions.name, remembered.load
 
 
 def _find_datasets(folders: Iterable[Path]) -> Iterator[Path]:

@@ -63,7 +63,7 @@ class EpisodeSource(ABC):
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
     """Open a run's folder, with datasets or folders of datasets, or a trace file.
 
-    `own` is where the questions and documents of a run over a user's own are; this machine remembers its own.
+    `own` is where the questions and documents of a run over a user's own are; the run holds no path to them.
     """
     if path.is_dir() or path.name == RUN_FILE:
         return RunSource(path if path.is_dir() else path.parent, data, own)
