@@ -80,9 +80,8 @@ class ReadBlock(NamedTuple):
     passages: Integers
     kinds: NDArray[np.uint8]
     beginnings: Hashes
-    """The hashes of all beginnings of names."""
     rows: LinkRows
-    """The rows of links, and `acronyms`: a passage, an acronym that it explains, and the long form."""
+    """The rows of links, and `acronyms`: passage, acronym and long form."""
 
 
 def read_block(rows: Sequence[PassageRow]) -> ReadBlock:
@@ -178,7 +177,6 @@ def _write_names(
         hashes, homes = found[here], key_rank[found_passage[here]].astype(np.int64) << 8 | found_kind[here]
         order = np.lexsort((homes, hashes))
         hashes, homes = hashes[order], homes[order]
-        # Of several kinds of a name the first counts.
         keep = _is_first(hashes, homes >> 8)
         hashes, kinds = hashes[keep], (homes[keep] & 0xFF).astype(np.uint8)
         begins = np.flatnonzero(_is_first(hashes))
@@ -284,7 +282,6 @@ def _find_shared_names(corpus: _Corpus, arrays: Arrays) -> Hashes:
         # A run begins at a rare word with a capital letter, and goes on to the next small letter.
         named = np.concatenate(([False], capital > 1))
         starts = np.flatnonzero(named[1:] > named[:-1])
-        # The mark at the end of the block ends the last run.
         lengths = np.ones(len(starts), np.int64)
         going = np.arange(len(starts))
         for step in range(1, _LONGEST_SHARED + 1):

@@ -52,10 +52,8 @@ _SHARED_SEEDS, _SHARED, _MOST_SHARED, _MOST_SHARING = 5, 4, 30, 12
 """The seeds whose shared names are followed, to how many passages each and in all, unless too many share the name."""
 _BACKLINK_SEEDS, _BACKLINKS = 6, 4
 """The seeds whose backlinks are followed, and how many of each."""
-_MOST_HOMES = 200
-"""A name that more passages have is ambiguous."""
-_MOST_MENTIONERS = 2000
-"""The most mentions of one name that are read."""
+_MOST_HOMES, _MOST_MENTIONERS = 200, 2000
+"""Names that more passages have are ambiguous, and of more mentions only the first ones are read."""
 
 
 class NameKind(IntEnum):
@@ -309,7 +307,6 @@ def keep_longest(starts: Long, lengths: Long, size: int) -> Long:
     kept = [np.zeros(0, np.int64)]
     for length in range(LONGEST_NAME, 0, -1):
         here = np.flatnonzero(lengths == length)
-        # A run that overlaps a longer one has its first or its last word in it.
         here = here[~(taken[starts[here]] | taken[starts[here] + length - 1])]
         here = here[np.argsort(starts[here], kind="stable")]
         here = here[_are_apart(starts[here], length)]
@@ -480,20 +477,18 @@ class Links(NamedTuple):
     source: Integers
     target: Integers
     start: Integers
-    """The bounds of the mention among the words of the source."""
     end: Integers
     homes: Integers
     kind: Integers
     rarity: Floats
     in_question: Flags
-    """Whether the question has the name too."""
     name: Integers
 
 
 def links_among(passages: Sequence[int], names: Sequence[QuestionName], graph: NameGraph) -> Links:
     """Return all links between passages, which are numbered by their places."""
     place = {passage: at for at, passage in enumerate(passages)}
-    rows: list[tuple[int, int, int, int, int, int]] = []
+    rows: list[list[tuple[int, int, int, int, int, int]]] = [[], []]
     both = (graph.named, graph.shared)
     mentioners: tuple[dict[int, list[tuple[int, int]]], ...] = ({}, {})
     for at, passage in enumerate(passages):
@@ -510,24 +505,20 @@ def links_among(passages: Sequence[int], names: Sequence[QuestionName], graph: N
         for passage, kind in zip(graph.home_passage[homes].tolist(), kinds, strict=True):
             target = place.get(passage, -1)
             if target >= 0:
-                rows += [(at, target, mention, count, kind, name) for at, mention in places if at != target]
-    from_named = 0
+                rows[0] += [(at, target, mention, count, kind, name) for at, mention in places if at != target]
     for number, (mentions, by_name) in enumerate(zip(both, mentioners, strict=True)):
         for name, places in by_name.items():
             total = int(mentions.name_bounds[name + 1] - mentions.name_bounds[name])
             if len(places) > 1 and total <= _MOST_SHARING * 2:
                 others = dict.fromkeys(at for at, _ in places)
-                key = -1 - name if number else name
-                rows += [
-                    (at, other, mention, total, SHARED_KIND, key)
+                rows[number] += [
+                    (at, other, mention, total, SHARED_KIND, -1 - name if number else name)
                     for at, mention in places
                     for other in others
                     if other != at
                 ]
-        if not number:
-            from_named = len(rows)
-    source, target_, mention_, homes_, kind_, name_ = np.array(rows, np.int32).reshape(-1, 6).T
-    first, rest = mention_[:from_named], mention_[from_named:]
+    source, target_, mention_, homes_, kind_, name_ = np.array([*rows[0], *rows[1]], np.int32).reshape(-1, 6).T
+    first, rest = np.split(mention_, [len(rows[0])])
     start, end, rarity = (
         np.concatenate((getattr(graph.named, column)[first], getattr(graph.shared, column)[rest]))
         for column in ("start", "end", "rarity")

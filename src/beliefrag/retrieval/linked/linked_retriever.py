@@ -148,7 +148,6 @@ class LinkedRetriever:
         routes = [ranking.candidates.found[number] for number in best]
         ids = [self.graph.passage_id(number) for number in best]
         sources = [self.graph.passage_id(route.source) for route in routes if route.source >= 0]
-        # A single lookup, since the engine may be remote.
         wanted = list(dict.fromkeys([*ids, *sources]))
         passages = dict(zip(wanted, self.index.get(wanted), strict=True))
         hits = [
@@ -156,7 +155,6 @@ class LinkedRetriever:
             for name, route, probability in zip(ids, routes, ranking.probabilities, strict=False)
         ]
         if k > len(hits):
-            # Below the candidates, the order of the search goes on.
             known, lowest = {hit.passage.id for hit in hits}, hits[-1].score if hits else 0.0
             rest = [hit.passage for hit in self.index.search(query, k) if hit.passage.id not in known]
             for place, passage in enumerate(rest[: k - len(hits)], start=1):

@@ -33,7 +33,6 @@ from beliefrag.retrieval.linked.words import (
 from beliefrag.retrieval.store import PassageRow
 
 _PATH = " > "
-"""Separates the headings of a title."""
 _PARENTHESES = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
 _COMMA = re.compile(r"(.{3,60}?),\s")
 _SUBJECT_END = re.compile(r"[\s(（](?:(?<=[(（])|\s*(?:[(（]|(?:is|was|are|were|refers)\s))")

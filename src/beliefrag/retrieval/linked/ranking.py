@@ -65,7 +65,6 @@ RERANK_FEATURES = (
     "like_better", "same_title_better",
     *(f"{side}_{column}" for side in _SIDES for column in _RERANK_LINK_COLUMNS),
 )  # fmt: skip
-"""The columns that the second look adds."""
 
 _HANDED_ON = 0.2
 """The part of its probability that a passage hands on over its links."""
@@ -405,11 +404,9 @@ class Rerank:
             out[f"{side}_both"][at] = both[chosen]
             out[f"{side}_rarity"][at] = links.rarity[used][chosen]
             out[f"{side}_homes"][at] = np.log1p(links.homes[used][chosen])
-            # Each pair counts once.
             pairs = np.unique(here.astype(np.int64) * n + there)
             out[f"{side}_sum"] = np.bincount(pairs // n, weights=likely[pairs % n], minlength=n).astype(np.float32)
             out[f"{side}_rivals"] = _rivals(here if side == "in" else there, links.name[used], likely, here)
-        # A chain of two links.
         for side, _, here, there in _sides(links, source, target):
             if side != "with":
                 np.maximum.at(out[f"{side}_chain"], here, likely[there] * out["in_likely"][there])
@@ -446,7 +443,6 @@ class BoostedTrees(NamedTuple):
         base = (np.arange(trees) * nodes)[:, None]
         at = np.broadcast_to(base, (trees, len(rows)))
         feature, threshold = self.feature.ravel(), self.threshold.ravel()
-        # Both children of a node are adjacent, so one lookup serves both.
         children = (np.stack((self.right, self.left), -1).astype(np.int64) + base[:, :, None]).ravel()
         columns = np.ascontiguousarray(rows.T).ravel()
         across = np.arange(len(rows))[None, :]
@@ -556,7 +552,6 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     worth = _WINDOW_WEIGHT * (_window_maximum(matches.word_soft, around) @ question.weights) + _GAIN_WEIGHT * gain
     worth += _RARITY_WEIGHT * np.minimum(links.rarity[at], _RAREST)
     weights = np.exp(worth) / np.maximum(links.homes[at], 1)
-    # The best mention of each pair of passages counts.
     best = _first_of_groups(np.lexsort((-weights, target, source)), source, target)
     source, target, weights = source[best], target[best], weights[best]
     before = np.zeros(len(passages))

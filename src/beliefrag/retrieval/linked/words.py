@@ -52,7 +52,6 @@ _FEW_PASSAGES = 3
 
 _class = np.zeros(0x110000, np.uint16)
 _value = np.zeros(0x110000, np.uint64)
-"""A random number for each character in lower case."""
 _powers = _inverse_powers = np.ones(1, np.uint64)
 
 
@@ -332,7 +331,7 @@ class VocabularyBuilder:
     def _count_stems(self, stems: Integers, passage_starts: Integers) -> None:
         bits = self._stems.count.bit_length()
         passages = len(passage_starts) - 1
-        # Pairs of a passage and a stem; small numbers are sorted faster.
+        # Small numbers are sorted faster.
         kind: type[np.unsignedinteger[Any]] = np.uint32 if passages << bits < 1 << 32 else np.uint64
         pairs = np.repeat((np.arange(passages) << bits).astype(kind), np.diff(passage_starts))
         pairs |= stems.astype(kind)
@@ -345,7 +344,6 @@ class VocabularyBuilder:
         """Write stems, in the order of their hashes, and rarities."""
         order = np.argsort(self._arrays.read("stem_met", np.uint64))
         rarity = inverse_frequency(self._frequency[: self._stems.count], passages)
-        # Marks have no rarity.
         rarity[:2] = 0
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
