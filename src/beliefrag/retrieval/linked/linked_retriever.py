@@ -183,10 +183,10 @@ class LinkedRetriever:
             candidates.found.setdefault(self._numbers[hit.passage.id], Route(Way.DENSE))
         passages = list(candidates.found)
         links = links_among(passages, names, self.graph)
-        features, matches = candidate_features(question, candidates, hits[:SEARCHED], names, links, self.graph)
-        again = Rerank(question.weights, matches.passage_soft, number_titles(matches.passages), links)
+        features, matches = candidate_features(question, candidates, hits[:SEARCHED], len(names), links, self.graph)
+        again = Rerank(matches.weights, matches.passage_soft, number_titles(matches.passages), links)
         places, probabilities = self.ranker.rank(features, again.features)
-        places, probabilities = boost_linked(places, probabilities, candidates, links, question, matches, self.graph)
+        places, probabilities = boost_linked(places, probabilities, passages, links, matches, self.graph)
         return Ranking(candidates, passages, features, again, places.tolist(), probabilities.tolist())
 
     @cached_property

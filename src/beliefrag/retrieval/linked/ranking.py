@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.errors import SettingsError
-from beliefrag.retrieval.linked.graph import SHARED_KIND, Candidates, Links, NameGraph, PassageWords, QuestionName
+from beliefrag.retrieval.linked.graph import SHARED_KIND, Candidates, Links, NameGraph, PassageWords
 from beliefrag.retrieval.linked.words import Floats, Integers, Long, Tokens, find_hashes, hash_stems, split_text
 
-LookAgain = Callable[[Long, NDArray[np.float64]], Floats]
+Doubles = NDArray[np.float64]
+LookAgain = Callable[[Long, Doubles], Floats]
 
 _EMPTY_WORDS = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "been", "between", "by", "did", "do", "does", "for", "from", "had",
@@ -122,6 +123,7 @@ def read_question(text: str, graph: NameGraph) -> QuestionWords:
 class Matches(NamedTuple):
     """The matches of question words in the candidates: by word, by sentence and by passage."""
 
+    weights: Floats
     passages: PassageWords
     word_exact: Floats
     word_soft: Floats
@@ -138,7 +140,7 @@ def _match_words(question: QuestionWords, passages: PassageWords, graph: NameGra
     words = exact[place], np.maximum(exact, alike * _ALIKE)[place]
     sentences = [np.maximum.reduceat(rows, passages.sentence_starts, axis=0) for rows in words]
     wholes = [np.maximum.reduceat(rows, passages.passage_sentences[:-1], axis=0) for rows in sentences]
-    return Matches(passages, *words, *sentences, *wholes)
+    return Matches(question.weights, passages, *words, *sentences, *wholes)
 
 
 def number_titles(passages: PassageWords) -> Long:
@@ -160,12 +162,7 @@ def _stack(columns: Columns, names: tuple[str, ...], rows: int) -> Floats:
 
 
 def candidate_features(  # noqa: PLR0917 - all of them are needed
-    question: QuestionWords,
-    candidates: Candidates,
-    hits: list[int],
-    names: list[QuestionName],
-    links: Links,
-    graph: NameGraph,
+    question: QuestionWords, candidates: Candidates, hits: list[int], names: int, links: Links, graph: NameGraph
 ) -> tuple[Floats, Matches]:
     """Return a row of features for each candidate, in the order of `candidates.found`."""
     numbers = list(candidates.found)
@@ -224,14 +221,14 @@ def candidate_features(  # noqa: PLR0917 - all of them are needed
         "beyond_top": matches.passage_soft @ rest_top,
         "beyond_named": matches.passage_soft @ rest_named,
         "question_length": question.length,
-        "question_names": len(names),
+        "question_names": names,
         "comparison": question.is_comparison,
         "asks": question.asks,
         "best_bm25": best,
         "top_leaves": float(rest_top.sum()),
         "named_leave": float(rest_named.sum()),
         "candidates": float(np.log(n)),
-        **_link_features(question, matches, links, bm25 / best, rank_bm25, named),
+        **_link_features(matches, links, bm25 / best, rank_bm25, named),
     }
     return _stack(columns, FEATURES, n), matches
 
@@ -266,17 +263,12 @@ def _sides(links: Links, source: NDArray[Any], target: NDArray[Any]) -> Iterator
             yield side, used, here[used], there[used]
 
 
-def _link_features(  # noqa: PLR0917 - a part of the function above
-    question: QuestionWords,
-    matches: Matches,
-    links: Links,
-    relative: NDArray[np.floating],
-    rank: Floats,
-    named: Floats,
+def _link_features(
+    matches: Matches, links: Links, relative: NDArray[np.floating], rank: Floats, named: Floats
 ) -> dict[str, Floats]:
     """Return features of the best link into each candidate, of the best link out of it, and of the best shared name."""
     passages = matches.passages
-    n, w = len(relative), question.weights
+    n, w = len(relative), matches.weights
     out = {
         f"{side}_{column}": np.full(n, 7 if column == "rank" else 0, np.float32)
         for side in _SIDES
@@ -350,7 +342,7 @@ class Rerank:
     titles: Long
     links: Links
 
-    def features(self, kept: Long, logits: NDArray[np.float64]) -> Floats:
+    def features(self, kept: Long, logits: Doubles) -> Floats:
         """Return a row for each candidate that the first look kept, from their logits."""
         n, w = len(kept), self.weights
         likely = (1 / (1 + np.exp(-logits))).astype(np.float32)
@@ -437,7 +429,7 @@ class BoostedTrees(NamedTuple):
     start: float
     depth: int
 
-    def logits(self, rows: Floats) -> NDArray[np.float64]:
+    def logits(self, rows: Floats) -> Doubles:
         """Return the logit of each row."""
         trees, nodes = self.feature.shape
         base = (np.arange(trees) * nodes)[:, None]
@@ -449,7 +441,7 @@ class BoostedTrees(NamedTuple):
         for _ in range(self.depth):
             goes_left = columns[feature[at].astype(np.int64) * len(rows) + across] <= threshold[at]
             at = children[2 * at + goes_left]
-        result: NDArray[np.float64] = self.value.ravel()[at].sum(0, dtype=np.float64) + self.start
+        result: Doubles = self.value.ravel()[at].sum(0, dtype=np.float64) + self.start
         return result
 
 
@@ -468,7 +460,7 @@ class Ranker:
     """The trees of the second look."""
     about: dict[str, Any]
 
-    def rank(self, rows: Floats, look_again: LookAgain) -> tuple[Long, NDArray[np.float64]]:
+    def rank(self, rows: Floats, look_again: LookAgain) -> tuple[Long, Doubles]:
         """Return the places of the kept candidates, best first, with their probabilities.
 
         `look_again` computes the further features of the second look from the kept places and their logits.
@@ -523,21 +515,14 @@ def load_ranker(path: Path | None = None) -> Ranker:
 
 
 def boost_linked(  # noqa: PLR0917 - all of them are needed
-    places: Long,
-    probabilities: NDArray[np.float64],
-    candidates: Candidates,
-    links: Links,
-    question: QuestionWords,
-    matches: Matches,
-    graph: NameGraph,
-) -> tuple[Long, NDArray[np.float64]]:
+    places: Long, probabilities: Doubles, passages: list[int], links: Links, matches: Matches, graph: NameGraph
+) -> tuple[Long, Doubles]:
     """Raise the probabilities of what likely passages lead to, in documents with headings and links.
 
     The ranker was fitted on an encyclopedia, where a passage needed as the second step shares words with the question.
     In a manual it often shares none. So each likely passage hands on a part of its probability over its links, most of
     it over links whose surroundings match the question, and to passages that cover more of it.
     """
-    passages = list(candidates.found)
     if not graph.has_headings or not len(links.source):
         return places, probabilities
     used = np.isin(links.source, places[:_SOURCES]) & (links.kind <= _SUREST) & (links.homes <= _MOST_HOMES)
@@ -547,9 +532,9 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
         return places, probabilities
     source, target = links.source[at].astype(np.int64), links.target[at].astype(np.int64)
     covered = matches.passage_soft
-    gain = np.maximum(covered[target] - covered[source], 0) @ question.weights
+    gain = np.maximum(covered[target] - covered[source], 0) @ matches.weights
     _, around = _find_windows(matches.passages, links.source[at], links.start[at], links.end[at])
-    worth = _WINDOW_WEIGHT * (_window_maximum(matches.word_soft, around) @ question.weights) + _GAIN_WEIGHT * gain
+    worth = _WINDOW_WEIGHT * (_window_maximum(matches.word_soft, around) @ matches.weights) + _GAIN_WEIGHT * gain
     worth += _RARITY_WEIGHT * np.minimum(links.rarity[at], _RAREST)
     weights = np.exp(worth) / np.maximum(links.homes[at], 1)
     best = _first_of_groups(np.lexsort((-weights, target, source)), source, target)
