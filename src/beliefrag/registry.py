@@ -10,7 +10,7 @@ what the program gives to every extension of its kind:
     @RETRIEVERS.register("linked", title="Linked", summary="Follows names in passages.", options=LinkedOptions)
     def open_linked(options: LinkedOptions, source: RetrieverInputs) -> Retriever: ...
 
-    retriever = RETRIEVERS.choose("linked:steps=3", settings.retrievers).build(RetrieverInputs(...))
+    retriever = RETRIEVERS.choose("linked:ranker=mine.npz", settings.retrievers).build(RetrieverInputs(...))
 
 A module is imported when an extension of it is first used. Other packages name theirs in `pyproject.toml`:
 

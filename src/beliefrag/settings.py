@@ -117,7 +117,8 @@ class Settings(BaseModel):
         description="retriever that searches, as NAME or NAME:key=value,...; by default linked for lean, else bm25",
     )
     retrievers: Mapping[str, Mapping[str, Any]] = Field(
-        default_factory=dict, description="options of retrievers by name, such as steps = 2 under [retrievers.linked]"
+        default_factory=dict,
+        description="options of retrievers by name, such as ranker = 'mine.npz' under [retrievers.linked]",
     )
     models: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,

@@ -372,7 +372,6 @@ class Candidates:
     found: dict[int, Route] = field(default_factory=dict)
     named: dict[int, tuple[float, int, int]] = field(default_factory=dict)
     """Passages that the question names: the name's rarity, how many passages have it, and its kind."""
-    seeds: list[int] = field(default_factory=list)
 
 
 def names_in_question(words: Tokens, rarity: Floats, graph: NameGraph) -> list[QuestionName]:
@@ -406,11 +405,11 @@ def gather_candidates(
             if each.rarity > result.named.get(passages[at], (0.0, 0, 0))[0]:
                 result.named[passages[at]] = (each.rarity, len(passages), kinds[at])
     named = sorted(result.named, key=lambda passage: -result.named[passage][0])[:_MOST_NAMED]
-    result.seeds = list(dict.fromkeys([*hits[:_SEEDS], *named]))
-    for at, seed in enumerate(result.seeds):
+    seeds = list(dict.fromkeys([*hits[:_SEEDS], *named]))
+    for at, seed in enumerate(seeds):
         _follow_links(seed, result, scores, graph, _HOMES if at < _FIRST_SEEDS or seed in named else _FEWER_HOMES)
-    _follow_shared_names(result, scores, graph)
-    for seed in result.seeds[:_BACKLINK_SEEDS]:
+    _follow_shared_names(seeds, result, scores, graph)
+    for seed in seeds[:_BACKLINK_SEEDS]:
         _follow_backlinks(seed, result, scores, graph)
     return result
 
@@ -438,10 +437,10 @@ def _follow_links(seed: int, result: Candidates, scores: Mapping[int, float], gr
             result.found.setdefault(passage, _route(Way.LINK, seed, graph.named, mention))
 
 
-def _follow_shared_names(result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
+def _follow_shared_names(seeds: list[int], result: Candidates, scores: Mapping[int, float], graph: NameGraph) -> None:
     """Add passages that share a rare name with one of the best hits."""
     room = _MOST_SHARED
-    for seed in result.seeds[:_SHARED_SEEDS]:
+    for seed in seeds[:_SHARED_SEEDS]:
         for mentions in (graph.shared, graph.named):
             for name, mention in _first_mentions(mentions, seed).items():
                 if mentions.name_bounds[name + 1] - mentions.name_bounds[name] > 20 * _MOST_SHARING:
