@@ -81,7 +81,7 @@ class PageEpisodes(EpisodeSource):
         asked = self._find_number(number)
         if not asked.show_prompts or asked.record is None:
             return PromptsView(absent=_WITHHELD)
-        return view_prompts(asked.record, "as they were sent")
+        return view_prompts(asked.record)
 
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:

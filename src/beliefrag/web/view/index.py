@@ -120,11 +120,6 @@ class RunIndex:
         summaries = (EpisodeSummary.model_validate_json(row["numbers"]) for row in rows)
         return {summary.key: summary for summary in summaries}
 
-    def answerabilities(self) -> dict[EpisodeKey, float]:
-        """Return the confidence at the end of each episode that has one."""
-        rows = self.rows(f"SELECT {', '.join(_KEY)}, answerability FROM episodes WHERE answerability IS NOT NULL")
-        return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
-
     def episode(self, number: int) -> Episode | None:
         """Read one whole episode from the file; None for an unknown number."""
         found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))

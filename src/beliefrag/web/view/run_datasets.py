@@ -33,7 +33,6 @@ _REMEDY = (
 class RunDataset:
     """One dataset of a run."""
 
-    dataset: Dataset
     questions: Mapping[str, LabelledQuestion]
     passages: Mapping[str, Passage]
     """Empty if the corpus is not the one that the run searched."""
@@ -86,8 +85,8 @@ class RunDatasets:
             questions = {question.id: question for question in dataset.questions}
             if found != record.fingerprint:
                 note = f"The corpus of {name} is not the one that the run searched: passages are not shown."
-                return RunDataset(dataset, questions, {}, note)
-            return RunDataset(dataset, questions, {passage.id: passage for passage in dataset.passages})
+                return RunDataset(questions, {}, note)
+            return RunDataset(questions, {passage.id: passage for passage in dataset.passages})
         return NotAvailable(problem, remedy=_REMEDY)
 
     def _places(self, name: str, record: DatasetRecord) -> Iterator[tuple[str, Callable[[], Dataset]]]:

@@ -39,8 +39,6 @@ class PromptsView(_View):
     """The prompts of an episode's calls, in their order; or why they cannot be shown."""
 
     calls: tuple[tuple[Mapping[str, str], ...], ...] = ()
-    source: str = ""
-    """Where they came from, in words."""
     absent: str = ""
     """Why they are missing, and how to get them."""
 
@@ -102,9 +100,9 @@ def view_record(
     )
 
 
-def view_prompts(episode: Episode, source: str) -> PromptsView:
+def view_prompts(episode: Episode) -> PromptsView:
     """Return the prompts that a record holds."""
-    return PromptsView(calls=tuple(call.messages for call in episode.calls), source=source)
+    return PromptsView(calls=tuple(call.messages for call in episode.calls))
 
 
 def _without_prompts(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:

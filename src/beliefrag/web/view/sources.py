@@ -20,9 +20,8 @@ from beliefrag.runs.record import RUN_FILE, RunRecord, budget_of, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
 from beliefrag.types import Passage, Question
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.replay import PromptReplayer
 from beliefrag.web.view.run_datasets import RunDatasets
-from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
+from beliefrag.web.view.run_page import RunDifferences, RunOverview, view_differences, view_run
 from beliefrag.web.view.schema import (
     EpisodeView,
     GoldView,
@@ -33,7 +32,7 @@ from beliefrag.web.view.schema import (
     view_record,
 )
 
-_Result = TypeVar("_Result", RunOverview, RunAnalysis)
+_Result = TypeVar("_Result", RunOverview, RunDifferences)
 _Kind = Literal["run", "trace", "live", "page"]
 
 
@@ -61,10 +60,7 @@ class EpisodeSource(ABC):
 
 
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
-    """Open a run's folder, with datasets or folders of datasets, or a trace file.
-
-    `own` is where the questions and documents of a run over a user's own are; this machine remembers its own.
-    """
+    """Open a run's folder, with datasets, folders of datasets or a user's own documents, or open a trace file."""
     if path.is_dir() or path.name == RUN_FILE:
         return RunSource(path if path.is_dir() else path.parent, data, own)
     if not path.exists():
@@ -86,7 +82,6 @@ class RunSource(EpisodeSource):
         self.index = RunIndex(folder)
         self._folder = folder
         self._datasets = RunDatasets(data, run.datasets, own)
-        self._replayer = PromptReplayer(run)
         self._summarising = threading.Lock()
         self.index.refresh()
         for name, record in run.datasets.items():
@@ -110,10 +105,9 @@ class RunSource(EpisodeSource):
         """Return the numbers of the run."""
         return self._stored(RunOverview, lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
 
-    def analysis(self) -> RunAnalysis:
-        """Return differences, ties and confidences."""
-        index = self.index
-        return self._stored(RunAnalysis, lambda: analyse_run(self.record, index.episodes(), index.answerabilities()))
+    def differences(self) -> RunDifferences:
+        """Return the paired differences."""
+        return self._stored(RunDifferences, lambda: view_differences(self.record, self.index.episodes()))
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds if that is on this machine."""
@@ -145,16 +139,12 @@ class RunSource(EpisodeSource):
         return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
 
     def prompts(self, number: int) -> PromptsView:
-        """Return the prompts, rebuilt from the reply cache if that is possible."""
-        episode = self._episode(number)
-        try:
-            return self._replayer.prompts(episode, self._datasets.get(episode.dataset).dataset)
-        except NotAvailable as error:
-            return PromptsView(absent=str(error))
+        """Return why there are none."""
+        self._episode(number)
+        return PromptsView(absent="A run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.")
 
     def close(self) -> None:
-        """Close the index and the reply cache."""
-        self._replayer.close()
+        """Close the index."""
         self.index.close()
 
     def _episode(self, number: int) -> Episode:
@@ -199,7 +189,7 @@ class TraceSource(EpisodeSource):
     def prompts(self, number: int) -> PromptsView:
         """Return its prompts, which a trace holds."""
         _check_zero(number)
-        return view_prompts(read_trace(self._path), "as they were sent")
+        return view_prompts(read_trace(self._path))
 
 
 def read_trace(path: Path) -> Episode:
@@ -283,7 +273,7 @@ class LiveSource(GrowingEpisode, EpisodeSource):
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of the calls so far."""
         _check_zero(number)
-        return view_prompts(self.record, "as they were sent") if self.record else PromptsView()
+        return view_prompts(self.record) if self.record else PromptsView()
 
 
 def _check_zero(number: int) -> None:

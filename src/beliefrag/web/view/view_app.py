@@ -107,7 +107,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return _page()
 
     app.get("/api/run")(source.overview)
-    app.get("/api/run/analysis")(source.analysis)
+    app.get("/api/run/differences")(source.differences)
 
     @app.get("/api/episodes")
     def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> dict[str, Any]:
