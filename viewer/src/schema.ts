@@ -138,7 +138,6 @@ export interface Cell {
 export interface Overview {
   first_line: string;
   complete: boolean;
-  datasets: string[];
   methods: string[];
   cells: Cell[];
   failures: { cause: string; dataset: string; method: string; method_title: string; question_ids: string[] }[];

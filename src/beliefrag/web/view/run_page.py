@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import computed_field
 
 from beliefrag.methods import METHODS
 from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import PairedComparison, compare, compare_over_datasets
 from beliefrag.runs.summary import MEAN, Summary, measure_values
-
-_OURS = "beliefrag"
+from beliefrag.web.view.schema import View
 
 _Values = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
-"""F1 and tokens of each question, by method with dataset, and measure."""
+"""F1 and tokens of each question by method and dataset."""
 
 
-class _View(BaseModel):
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-
-class _OfMethod(_View):
+class _OfMethod(View):
     dataset: str
     method: str
 
@@ -34,7 +29,7 @@ class _OfMethod(_View):
         return METHODS.title(self.method)
 
 
-class EstimateView(_View):
+class EstimateView(View):
     """A mean with its interval."""
 
     value: float
@@ -62,19 +57,18 @@ class FailureView(_OfMethod):
     question_ids: tuple[str, ...]
 
 
-class RunOverview(_View):
+class RunOverview(View):
     """The numbers of a run."""
 
     first_line: str
     complete: bool
-    datasets: tuple[str, ...]
     methods: tuple[str, ...]
     cells: tuple[CellView, ...]
     failures: tuple[FailureView, ...]
     made: Mapping[str, str]
 
 
-class DifferenceView(_View):
+class DifferenceView(View):
     """How far one method's mean lies from another's, on the questions that both finished."""
 
     difference: EstimateView
@@ -88,7 +82,7 @@ class PairedView(_OfMethod):
     tokens: DifferenceView
 
 
-class RunDifferences(_View):
+class RunDifferences(View):
     """The paired differences of one method to all others."""
 
     reference_title: str
@@ -109,20 +103,19 @@ def view_run(summary: Summary) -> RunOverview:
         **{f"budget: {name.replace('_', ' ')}": f"{value:,}" for name, value in run.budget.items()},
     }
     shown = {name: getattr(summary, name) for name in ("first_line", "complete", "cells", "failures")}
-    return RunOverview.model_validate({**shown, "datasets": [*run.datasets], "methods": [*run.methods], "made": made})
+    return RunOverview.model_validate({**shown, "methods": [*run.methods], "made": made})
 
 
 def view_differences(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> RunDifferences:
     """Compare BeliefRAG, or a run's first method if that is missing, with each other method."""
     methods = [name for name in METHODS if name in run.methods]
-    reference = _OURS if _OURS in methods else next(iter(methods), "")
+    reference = "beliefrag" if "beliefrag" in methods else next(iter(methods), "")
     scored: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
     for episode in episodes.values():
         if episode.finished and episode.metrics.get("f1") is not None:
             scored[episode.method, episode.dataset].append(episode)
     values = {key: {name: measure_values(own, name) for name in ("f1", "tokens")} for key, own in scored.items()}
-    known = {dataset for _, dataset in values}
-    datasets = [name for name in run.datasets if name in known]
+    datasets = [name for name in run.datasets if any(dataset == name for _, dataset in values)]
     groups = {name: [name] for name in datasets} | ({MEAN: datasets} if len(datasets) > 1 else {})
     differences = (
         PairedView.model_validate({"dataset": name, "method": method, **paired.measures})

@@ -77,15 +77,13 @@ class RunSource(EpisodeSource):
     kind = "run"
 
     def __init__(self, folder: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> None:
-        run = RunRecord.read(folder)
-        self.name = folder.resolve().name
+        self._folder, self.name = folder, folder.resolve().name
         self.index = RunIndex(folder)
-        self._folder = folder
+        run = self.record
         self._datasets = RunDatasets(data, run.datasets, own)
         self._summarising = threading.Lock()
         self.index.refresh()
         for name, record in run.datasets.items():
-            # Without the dataset, each of its episodes says what is missing.
             with contextlib.suppress(NotAvailable):
                 if not self.index.has_questions(name, record.gold):
                     self.index.store_questions(name, record.gold, self._datasets.get(name).questions.values())
@@ -111,7 +109,7 @@ class RunSource(EpisodeSource):
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds if that is on this machine."""
-        episode, run, notes = self._episode(number), self.record, list[str]()
+        episode, run, notes = self.index.episode(number), self.record, list[str]()
         key, question, gold = episode.key, episode.question, None
         passages: Mapping[str, Passage] = {}
         try:
@@ -140,20 +138,15 @@ class RunSource(EpisodeSource):
 
     def prompts(self, number: int) -> PromptsView:
         """Return why there are none."""
-        self._episode(number)
+        self.index.episode(number)
         return PromptsView(absent="A run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.")
 
     def close(self) -> None:
         """Close the index."""
         self.index.close()
 
-    def _episode(self, number: int) -> Episode:
-        if (episode := self.index.episode(number)) is None:
-            raise NotAvailable(f"The run has no episode {number}.")
-        return episode
-
     def _stored(self, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
-        """Return a result, which is computed again only when the run has grown: it takes seconds on a large run."""
+        """Compute a result again only when the run has grown: it takes seconds on a large run."""
         with self._summarising:
             state = self.state
             if (stored := self.index.stored_result(kind.__name__, state)) is not None:
@@ -169,8 +162,7 @@ class TraceSource(EpisodeSource):
     kind = "trace"
 
     def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self._path = path
+        self._path, self.name = path, path.name
         read_trace(path)
 
     @property
@@ -203,10 +195,8 @@ def read_trace(path: Path) -> Episode:
             raise ValueError("it is empty")
         episode = Episode.model_validate_json(lines[0])
         for line in lines[1:]:
-            if line.startswith(b'{"number":'):
-                episode = episode.add(Step.model_validate_json(line))
-            else:
-                episode = Episode.model_validate_json(line)
+            is_step = line.startswith(b'{"number":')
+            episode = episode.add(Step.model_validate_json(line)) if is_step else Episode.model_validate_json(line)
     except ValueError as error:
         first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {"msg": error}
         raise ViewError(
@@ -225,15 +215,8 @@ class GrowingEpisode:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting = "it to begin"
-        self.record: Episode | None = None
-        """The episode so far; None before it begins."""
+        self.record = Episode(method="", question=Question(""))
         self.version = 0
-        """Grows by one with everything that is added."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended."""
-        return self.record is not None and self.record.outcome is not None
 
     def add(self, progress: Progress) -> None:
         """Take in what the loop yields."""
@@ -243,15 +226,14 @@ class GrowingEpisode:
                 self._waiting = f"the model ({progress.purpose.replace('_', ' ')})"
             elif isinstance(progress, Episode):
                 self.record = progress
-            elif self.record is not None:
+            else:
                 self.record = self.record.add(progress)
             self.version += 1
 
-    def view(self, origin: Literal["live", "run"] = "live", number: int = 0) -> EpisodeView:
+    def view(self, number: int = 0) -> EpisodeView:
         """Return it as far as it goes."""
         with self._lock:
-            record = self.record or Episode(method="", question=Question(""))
-            return view_record(record, origin, id=number, waiting="" if self.ended else self._waiting)
+            return view_record(self.record, "live", id=number, waiting="" if self.record.outcome else self._waiting)
 
 
 class LiveSource(GrowingEpisode, EpisodeSource):
@@ -273,7 +255,7 @@ class LiveSource(GrowingEpisode, EpisodeSource):
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of the calls so far."""
         _check_zero(number)
-        return view_prompts(self.record) if self.record else PromptsView()
+        return view_prompts(self.record)
 
 
 def _check_zero(number: int) -> None:
