@@ -13,14 +13,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from beliefrag.methods.adaptive_k import LargestDrop
+from beliefrag.methods.adaptive_k import AdaptiveK
 from beliefrag.retrieval import Bm25Index
 from beliefrag.types import Budget, Passage
 from benchmarks.verifier_forms import load
 
 __all__ = ["CUTS", "average_cuts", "measure_cuts"]
 
-CUTS = {"bare": LargestDrop(buffer=0, tail=0.0), "buffer": LargestDrop(), "top_5": None}
+CUTS = {"bare": AdaptiveK(buffer=0, tail=0.0), "buffer": AdaptiveK(), "top_5": None}
 """None keeps the budget's top-k."""
 
 Kept = Mapping[str, Mapping[str, Sequence[float]]]
@@ -33,7 +33,7 @@ def measure_cuts(dataset: str, n: int) -> Kept:
     budget = Budget()
     kept: dict[str, dict[str, Sequence[float]]] = {}
     for row in load("questions", dataset)[:n]:
-        hits = index.search(row["question"], LargestDrop().depth)
+        hits = index.search(row["question"], AdaptiveK().depth)
         gold = set(row["supporting"])
         for name, cut in CUTS.items():
             wanted = cut.keep([hit.score for hit in hits]) if cut else budget.top_k

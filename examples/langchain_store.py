@@ -19,4 +19,4 @@ store.add_documents(
 
 with BeliefRAG(retriever=FromLangChain(store, scores="similarity", identity="fake embedding, size 64")) as rag:
     result = rag.ask("Who approves travel above the limit?")
-    print(result.outcome.name, result.answer, [passage.id for passage in result.sources])
+    print(result.outcome, result.answer, list(result.sources))

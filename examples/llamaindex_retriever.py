@@ -15,4 +15,4 @@ nodes = [
 
 with BeliefRAG(retriever=FromLlamaIndex(SummaryIndex(nodes).as_retriever())) as rag:
     result = rag.ask("Who approves travel above the limit?")
-    print(result.outcome.name, result.answer, [passage.source for passage in result.sources])
+    print(result.outcome, result.answer, [passage.source for passage in result.read_passages])

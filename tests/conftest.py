@@ -52,7 +52,6 @@ SLOWEST = (
     "benchmarks/test_soak.py",
     "cli/test_calibrate_command.py",
     "calibration/test_fit.py",
-    "cli/test_bench_giving_up.py",
     "retrieval/engines/test_postgres_faults.py",
     "examples/test_examples.py",
     "web/test_load.py",

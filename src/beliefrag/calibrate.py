@@ -1,7 +1,7 @@
 """Calibration for programs and notebooks: collect states, fit, check, compare, bound the risk, and tune thresholds.
 
-Each function does what the command of the same name does, without printing or asking. A result has `tables`, which a
-notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect` and `auto` ask a model.
+Each function does what the command of the same name does, without printing or asking. It returns a `Result`, whose
+`tables` a notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect` and `auto` ask a model.
 
     from beliefrag import calibrate
     fitted = calibrate.fit("runs/states", out="mine.json")
@@ -10,30 +10,26 @@ notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect`
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import format_duration, format_usage, run_to_end
+from beliefrag.bench.benchmark import Result, format_duration, format_usage, run_to_end
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
-    MadeQuestions,
+    MadeQuestion,
     QuestionSeed,
     draw_seeds,
     make_dataset,
     make_questions,
 )
-from beliefrag.bench.own_ranker import OwnRanker, fit_own_ranker
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import collection_spec
 from beliefrag.calibration.artifact import (
     Artifact,
-    Guarantee,
     conditions_of_run,
     count_guarantees_in_file,
     find_calibration_warnings,
@@ -48,7 +44,6 @@ from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison, check_artifact, compare_artifacts
 from beliefrag.calibration.risk import (
     RiskCoverageCurve,
-    RiskSample,
     add_guarantees,
     answers_needed,
     load_artifact_for_run,
@@ -56,7 +51,7 @@ from beliefrag.calibration.risk import (
     read_risk_sample,
     risk_coverage,
 )
-from beliefrag.calibration.tuning import RECORDING, Grid, Setting, Tuning, TuningError, has_corrections, tune_thresholds
+from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_thresholds
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
 from beliefrag.opening import open_model
@@ -65,7 +60,7 @@ from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
 from beliefrag.report.figure import draw_risk_coverage
-from beliefrag.report.table import CellValue, Column, Table
+from beliefrag.report.table import Column, Table
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, read_trajectories
@@ -73,27 +68,11 @@ from beliefrag.runs.summary import MEASURES
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage, Question, Usage
 
-__all__ = [
-    "Grid",
-    "OwnRanker",
-    "auto",
-    "check",
-    "collect",
-    "collection_spec",
-    "compare",
-    "fit",
-    "fit_own_ranker",
-    "risk",
-    "show",
-    "tune",
-]
-
 Folders = str | Path | Sequence[str | Path]
 """The folder of a run, or several."""
 ArtifactOrName = Artifact | str | Path
 """A calibration, the name of a shipped one, or its file."""
 
-_TUNED = ("answer", "retrieval_value", "correct_conflict", "correct_unreliable", "correct_flagged")
 _MADE = "made_questions"
 _FEWEST_HELD_OUT = 20
 _JUDGED = {"lean": ("uncertainty",), "beliefrag": ("support", "conflict", "uncertainty", "gap")}
@@ -101,231 +80,26 @@ _JUDGED = {"lean": ("uncertainty",), "beliefrag": ("support", "conflict", "uncer
 made question has words of its passage, so they tell an answerable one at once, and people's questions not so."""
 
 
-def _show_tables(result: Any) -> str:
-    """Return the tables of a result as a notebook shows them."""
-    return "\n".join(table._repr_html_() for table in result.tables)
-
-
-@dataclass(frozen=True)
-class CollectResult:
-    """Recorded states."""
-
-    _repr_html_ = _show_tables
-
-    run: bench.Run
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """What there is to fit on, by part of the questions."""
-        _, trajectories = read_trajectories(self.run.folder)
-        return (calibration_tables.state_counts_table(trajectories),)
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """A fitted calibration."""
-
-    _repr_html_ = _show_tables
-
-    artifact: Artifact
-    label: Label
-    """What said whether an answer was right."""
-    path: Path | None = None
-    """The file that it was written to."""
-    lost_guarantees: int = 0
-    """How many guarantees an earlier fit in this file had. They do not hold for the new fit."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to know before trusting the fit."""
-        return self.artifact.fit.warnings if self.artifact.fit else ()
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """What it was fitted on, its quality, and its coefficients."""
-        return calibration_tables.artifact_tables(self.artifact)
-
-
-@dataclass(frozen=True)
-class AutoCalibration(FitResult):
-    """A calibration from made questions."""
-
-    made: MadeQuestions = field(kw_only=True)
-    folder: Path = field(kw_only=True)
-    """Holds the questions and the run with the recorded states."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What to know before trusting it."""
-        held_out = sum(partition(each.id) is Partition.XHOLD for each in self.made.questions)
-        few = (f"only {held_out} held-out questions say how good it is: ask for more with -n",)
-        return (*(few if held_out < _FEWEST_HELD_OUT else ()), *super().warnings)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many questions there are of each kind."""
-        return dict(Counter(each.kind for each in self.made.questions))
-
-
-@dataclass(frozen=True)
-class ShowResult:
-    """One calibration with all about it, or a list of several."""
-
-    _repr_html_ = _show_tables
-
-    artifacts: tuple[Artifact, ...]
-    tables: tuple[Table, ...]
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """The quality of a calibration on states that it has not seen."""
-
-    _repr_html_ = _show_tables
-
-    artifact: Artifact
-    label: Label
-    check: ArtifactCheck
-    warnings: tuple[str, ...]
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Its quality over all states and for each dataset, and the AUC of each diagnostic by itself."""
-        return calibration_tables.check_tables(self.check)
-
-
-@dataclass(frozen=True)
-class CompareResult:
-    """Two calibrations side by side, and with states the difference on them with its interval."""
-
-    _repr_html_ = _show_tables
-
-    first: Artifact
-    second: Artifact
-    tables: tuple[Table, ...]
-    comparison: ArtifactComparison | None = None
-    """Both on the same states; None where no states were given."""
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class RiskResult:
-    """Guarantees for a calibration."""
-
-    _repr_html_ = _show_tables
-
-    artifact: Artifact
-    """The calibration with the guarantees."""
-    guarantees: tuple[Guarantee, ...]
-    """One for each target. One without a threshold could not be met."""
-    sample: RiskSample
-    curve: RiskCoverageCurve | None
-    """None where the policy declines every question."""
-    files: tuple[Path, ...] = ()
-    """What was written."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Which questions were left out, and which targets could not be met."""
-        left_out = [f"left out: {n:,} questions, because {reason}" for reason, n in self.sample.left_out.items()]
-        unmet = [
-            f"no threshold met a largest error of {each.max_error:g}: it takes "
-            f"at least {answers_needed(each.max_error, each.confidence):,} right answers, and more if some are wrong"
-            for each in self.guarantees
-            if each.threshold is None
-        ]
-        return (*left_out, *unmet, *(() if self.curve else ("no curve: the policy declines every question",)))
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The targets with their thresholds."""
-        return (calibration_tables.guarantee_table(self.guarantees),)
-
-
-@dataclass(frozen=True)
-class TuneResult:
-    """Thresholds tried on a recorded run, and the chosen ones."""
-
-    _repr_html_ = _show_tables
-
-    tuning: Tuning
-    measure: Label
-    file: Path | None = None
-    """The written table."""
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Every setting on xsel, and the chosen and current ones on xhold."""
-        found = self.tuning
-        rows = [self._row("xsel", each) for each in found.settings]
-        if found.current.thresholds not in {each.thresholds for each in found.settings}:
-            rows.append(self._row("xsel", found.current))
-        rows += [self._row("xhold", each) for each in found.held_out or ()]
-        names = ("part", "setting", "answer", "retrieval_value", "corrections", "n")
-        bounded = (Column(MEASURES[self.measure], bounded=True), Column("tokens", digits=0, bounded=True))
-        columns = (*map(Column, names), *bounded, *map(Column, ("answered", "error", "unrecorded")))
-        return (Table("tune", "Thresholds on recorded states", columns, tuple(rows)),)
-
-    @property
-    def settings(self) -> str | None:
-        """The chosen thresholds for the settings file: those that were tried, and others that are not the default."""
-        if self.tuning.chosen is None:
-            return None
-        chosen = self.tuning.chosen.thresholds
-        lines = ["[thresholds]"]
-        for each in fields(Thresholds):
-            value = getattr(chosen, each.name)
-            if each.name != "merge_rewriter" and (each.name in _TUNED or value != each.default):
-                lines.append(f"{each.name} = {json.dumps(value)}")
-        if not chosen.merge_rewriter:
-            lines += ["", "[correction]", 'rewriter = "apart"']
-        return "\n".join(lines) + "\n"
-
-    def _row(self, part: str, setting: Setting) -> tuple[CellValue, ...]:
-        found, own = self.tuning, setting.thresholds
-        marks = {
-            "chosen": found.chosen is not None and own == found.chosen.thresholds,
-            "current": own == found.current.thresholds,
-            "frontier": part == "xsel" and any(each is setting for each in found.frontier),
-        }
-        return (
-            part,
-            ", ".join(name for name, holds in marks.items() if holds),
-            own.answer,
-            own.retrieval_value,
-            "on" if has_corrections(own) else "off",
-            setting.questions,
-            setting.quality,
-            setting.tokens,
-            setting.answered,
-            setting.error,
-            setting.unrecorded,
-        )
-
-
 def collect(
     spec: bench.RunSpec,
     *,
     out: str | Path,
     method: str = "beliefrag",
-    uncorrected: bool = False,
     searches: bool = True,
     settings: Settings | None = None,
     concurrency: int | None = None,
     progress: Callable[[bench.RunProgress], object] | None = None,
     control: bench.RunControl | None = None,
-) -> CollectResult:
+) -> Result[bench.Run]:
     """Visit states on labelled questions, and record the answer that each state would give. This asks a model.
 
-    The methods of `spec` are not used: `method` is the one whose states are collected, beliefrag or lean. With
-    `uncorrected` each question is visited a second time without corrections, so that `tune` can switch them off. Lean
-    searches where its first answer is unsure, so that `fit` learns what a search is worth, unless `searches` is off.
-    The other arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
+    The methods of `spec` are not used: `method` is the one whose states are collected, beliefrag or lean. Lean searches
+    where its first answer is unsure, so that `fit` learns what a search is worth, unless `searches` is off. The other
+    arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
     """
-    states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=searches)
-    return CollectResult(
-        bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
-    )
+    states = collection_spec(spec, method=method, searches=searches)
+    run = bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
+    return Result(run, (calibration_tables.state_counts_table(read_trajectories(run.folder)[1]),))
 
 
 def fit(
@@ -333,21 +107,14 @@ def fit(
     *,
     label: str | None = None,
     name: str | None = None,
-    everything: bool = False,
     quality_on: Folders = (),
     out: str | Path | None = None,
-) -> FitResult:
+) -> Result[Artifact]:
     """Fit answerability and retrieval value to the recorded states of runs. No model is asked.
 
-    Args:
-        runs: Folders with recorded states.
-        label: What says whether an answer was right: judge, f1, exact_match or cover. By default judge where every
-            answer has a verdict, otherwise f1.
-        name: The name of the calibration; by default that of the model.
-        everything: Fit the chosen kind again on all questions, also those that are held out. The calibration is then
-            marked as contaminated.
-        quality_on: Other runs to measure the quality of both fits on, instead of the held-out questions of `runs`.
-        out: The file to write it to. By default nothing is written.
+    The `label` says whether an answer was right: judge, f1, exact_match or cover; by default judge where every answer
+    has a verdict, otherwise f1. The quality is measured on the held-out questions, or on the runs of `quality_on`. The
+    calibration is written only where `out` is given.
     """
     folders, others = _folders(runs), _folders(quality_on)
     path = Path(out) if out is not None else None
@@ -358,49 +125,54 @@ def fit(
         # This refuses states that do not mean the same.
         read_collection(list({folder.resolve(): folder for folder in (*folders, *others)}.values()))
         elsewhere = read_collection(others)
-    artifact = fit_artifact(collection, used, name=name, everything=everything, elsewhere=elsewhere)
+    return _write_fit(fit_artifact(collection, used, name=name, elsewhere=elsewhere), path, lost)
+
+
+def _write_fit(artifact: Artifact, path: Path | None, lost: int) -> Result[Artifact]:
     if path:
         write_artifact(artifact, path)
-    return FitResult(artifact, used, path, lost)
+    gone = f"{path} had {lost:,} guarantees of the earlier fit: make new ones with 'beliefrag calibrate risk'"
+    tables = calibration_tables.artifact_tables(artifact)
+    return Result(artifact, tables, (gone,) if lost else (), (path,) if path else ())
 
 
-def show(artifact: ArtifactOrName | None = None) -> ShowResult:
+def show(artifact: ArtifactOrName | None = None) -> Result[tuple[Artifact, ...]]:
     """Return a calibration by its name or file; without one, all that come with the package."""
     if artifact is None:
         shipped = tuple(shipped_artifacts().values())
-        return ShowResult(shipped, (calibration_tables.artifact_list(shipped),))
+        return Result(shipped, (calibration_tables.artifact_list(shipped),))
     found = _load(artifact)
-    return ShowResult((found,), calibration_tables.artifact_tables(found))
+    return Result((found,), calibration_tables.artifact_tables(found))
 
 
-def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> CheckResult:
+def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> Result[ArtifactCheck]:
     """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
 
     The `label` says whether an answer was right, as in `fit`.
     """
     fitted = _load(artifact)
     collection, used = _read_states(_folders(states), label)
-    return CheckResult(fitted, used, check_artifact(fitted, collection, used), tuple(_warn(collection, fitted)))
+    found = check_artifact(fitted, collection, used)
+    return Result(found, calibration_tables.check_tables(found), tuple(_warn(collection, fitted)))
 
 
 def compare(
     first: ArtifactOrName, second: ArtifactOrName, *, states: Folders = (), label: str | None = None
-) -> CompareResult:
+) -> Result[ArtifactComparison | None]:
     """Set two calibrations side by side; with states also on those that neither has seen.
 
     The `label` says whether an answer was right, as in `fit`; it needs states.
     """
     one, other = _load(first), _load(second)
-    folders = _folders(states)
     table = calibration_tables.side_by_side_table(one, other)
-    if not folders:
+    if not (folders := _folders(states)):
         if label:
             raise SettingsError(f"The label {label} needs states.", remedy="Add --states.")
-        return CompareResult(one, other, (table,))
+        return Result(None, (table,))
     collection, used = _read_states(folders, label)
     found = compare_artifacts(one, other, collection, used)
     tables = (table, calibration_tables.comparison_table(found, used))
-    return CompareResult(one, other, tables, found, tuple(_warn(collection, one, other)))
+    return Result(found, tables, tuple(_warn(collection, one, other)))
 
 
 def risk(
@@ -412,24 +184,14 @@ def risk(
     label: str | None = None,
     thresholds: Thresholds = Thresholds(),
     out: str | Path | None = None,
-) -> RiskResult:
-    """Choose from which answerability on to answer, so that at most a given share of the answers is wrong.
+) -> Result[tuple[Artifact, RiskCoverageCurve | None]]:
+    """Choose the least answerability to answer at for which at most a given share of the answers is wrong.
 
-    It is chosen on the held-out questions of a recorded run, for one policy. No model is asked.
-
-    Args:
-        artifact: The name or file of a calibration that was fitted for what the run was recorded with.
-        run: The folder of the run.
-        max_error: The largest share of wrong answers among those given, or several such targets.
-        confidence: The probability with which each limit must hold.
-        label: What says whether an answer was right, as in `fit`.
-        thresholds: The policy that the guarantee is for.
-        out: A new file, or that of this calibration, to write it with its guarantees to; the curve is drawn next to it.
+    It is chosen on the held-out questions of a recorded run, for the policy with these `thresholds`. No model is asked.
+    The result holds the calibration with its guarantees, and the curve; None where the policy declines every question.
+    `out` is a new file, or that of this calibration; the curve is drawn next to it.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
-    for share in (*targets, confidence):
-        if not 0 < share < 1:
-            raise SettingsError(f"A share lies between 0 and 1, not at {share:g}.")
     if not thresholds.abstain:
         raise SettingsError("A policy that never abstains keeps to no bound.", remedy="Set thresholds.abstain to true.")
     path = Path(out) if out is not None else None
@@ -445,14 +207,24 @@ def risk(
     sample = read_risk_sample(record, collection.trajectories, calibration, label=used, thresholds=policy, seen=seen)
     guarantees = make_guarantees(sample, record, targets=targets, confidence=confidence, label=used, thresholds=policy)
     bounded = add_guarantees(fitted, guarantees)
+    warnings = [f"left out: {n:,} questions, because {reason}" for reason, n in sample.left_out.items()]
+    warnings += [
+        f"no threshold met a largest error of {each.max_error:g}: it takes "
+        f"at least {answers_needed(each.max_error, each.confidence):,} right answers, and more if some are wrong"
+        for each in guarantees
+        if each.threshold is None
+    ]
     curve = risk_coverage(sample) if len(sample.probability) else None
+    if curve is None:
+        warnings.append("no curve: the policy declines every question")
     files: list[Path] = []
     if path:
         write_artifact(bounded, path)
         files.append(path)
         if curve:
             files += draw_risk_coverage(curve, guarantees, path.with_name(f"{path.stem}.risk"))
-    return RiskResult(bounded, guarantees, sample, curve, tuple(files))
+    tables = (calibration_tables.guarantee_table(guarantees),)
+    return Result((bounded, curve), tables, tuple(warnings), tuple(files))
 
 
 def tune(
@@ -461,24 +233,18 @@ def tune(
     max_tokens: float | None = None,
     min_quality: float | None = None,
     measure: str = "f1",
-    grid: Grid | None = None,
+    answer: Sequence[float] | None = None,
+    retrieval_value: Sequence[float] | None = None,
     calibration: str | None = None,
     borrow: str | None = None,
     out: str | Path | None = None,
-) -> TuneResult:
+) -> Result[Tuning]:
     """Choose thresholds from the recorded states of a run: the best for a token budget, or the cheapest good ones.
 
-    A setting is chosen on one part of the questions (xsel) and checked on another (xhold). No model is asked.
-
-    Args:
-        run: The folder of the run.
-        max_tokens: Choose the greatest quality at no more mean tokens per question than this.
-        min_quality: Choose the fewest tokens at no less mean quality than this. Without a goal nothing is chosen.
-        measure: The quality of an answer: f1, exact_match, cover or judge.
-        grid: Which thresholds to try; by default values over their whole range.
-        calibration: The calibration to decide with; by default the shipped one that fits the run.
-        borrow: A calibration to decide with although it was fitted for something else.
-        out: The CSV file to write the table to. By default nothing is written.
+    A setting is chosen on one part of the questions (xsel) and checked on another (xhold): the greatest quality at no
+    more mean tokens than `max_tokens`, or the fewest tokens at no less quality than `min_quality`. No model is asked.
+    `answer` and `retrieval_value` are the thresholds to try, by default values over their whole range; `out` is the CSV
+    file of the table.
     """
     if max_tokens is not None and min_quality is not None:
         raise SettingsError("A token budget and a least quality are two goals.", remedy="Give one or the other.")
@@ -486,21 +252,48 @@ def tune(
     record, trajectories = read_trajectories(Path(run), *RECORDING)
     conditions = conditions_of_run(record)
     artifact = select_artifact(conditions, calibration=calibration, borrow=borrow)
-    tuning = tune_thresholds(
-        record, trajectories, artifact, grid=grid, measure=label, max_tokens=max_tokens, min_quality=min_quality
+    found = tune_thresholds(
+        record,
+        trajectories,
+        artifact,
+        answer=answer,
+        retrieval_value=retrieval_value,
+        measure=label,
+        max_tokens=max_tokens,
+        min_quality=min_quality,
     )
     warnings = find_calibration_warnings(artifact, conditions)
-    notes = (*tuning.notes, *(f"{artifact.name} may be off here: {each}" for each in warnings))
-    found = TuneResult(replace(tuning, notes=notes), label, Path(out) if out is not None else None)
-    if found.file:
+    notes = (*found.notes, *(f"{artifact.name} may be off here: {each}" for each in warnings))
+    table, path = _tuning_table(found, label), Path(out) if out is not None else None
+    if path:
         try:
-            found.file.parent.mkdir(parents=True, exist_ok=True)
-            found.file.write_text(found.tables[0].to_csv(), encoding="utf-8")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(table.to_csv(), encoding="utf-8")
         except OSError as error:
-            raise TuningError(
-                f"{found.file} cannot be written: {error.strerror}.", remedy="Name another file with --out."
-            ) from error
-    return found
+            remedy = "Name another file with --out."
+            raise TuningError(f"{path} cannot be written: {error.strerror}.", remedy=remedy) from error
+    return Result(found, (table,), notes, (path,) if path else ())
+
+
+def _tuning_table(found: Tuning, measure: Label) -> Table:
+    """Return every setting on xsel, and the chosen and current ones on xhold."""
+    on_xsel = list(found.settings)
+    if found.current.thresholds not in {each.thresholds for each in on_xsel}:
+        on_xsel.append(found.current)
+    rows = []
+    for part, each in (*(("xsel", one) for one in on_xsel), *(("xhold", one) for one in found.held_out or ())):
+        marks = {
+            "chosen": found.chosen is not None and each.thresholds == found.chosen.thresholds,
+            "current": each.thresholds == found.current.thresholds,
+            "frontier": part == "xsel" and any(each is setting for setting in found.frontier),
+        }
+        setting = ", ".join(name for name, holds in marks.items() if holds)
+        own = (part, setting, each.thresholds.answer, each.thresholds.retrieval_value, each.questions)
+        rows.append((*own, each.quality, each.tokens, each.answered, each.error, each.unrecorded))
+    bounded = (Column(MEASURES[measure], bounded=True), Column("tokens", digits=0, bounded=True))
+    names = ("part", "setting", "answer", "retrieval_value", "n")
+    columns = (*map(Column, names), *bounded, *map(Column, ("answered", "error", "unrecorded")))
+    return Table("tune", "Thresholds on recorded states", columns, tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,26 +330,16 @@ def auto(
     confirm: Callable[[AutoPlan], bool] | None = None,
     progress: Callable[[int, int], object] | None = None,
     run_progress: Callable[[bench.RunProgress], object] | None = None,
-) -> AutoCalibration | None:
+) -> Result[Artifact] | None:
     """Calibrate a model on questions that it makes from your own documents. This asks the model.
 
     Questions that need one passage, questions that need two, and questions whose passage is taken out are made, checked
     and asked. The fit is made on one part of them, chosen on another, and its quality is measured on the rest. A call
     with the same arguments continues where one was ended, if replies are cached.
 
-    Args:
-        docs: Files or folders.
-        out: The file of the calibration. The questions and the states go into a folder beside it.
-        n: How many questions to make.
-        method: The method to calibrate, beliefrag or lean; by default that of the settings.
-        searches: For lean: search where the first answer is unsure, so that the value of a search is fitted.
-        name: The name of the calibration; by default that of the model.
-        seed: Another seed draws other passages.
-        settings: As in `bench.run`.
-        concurrency: As in `bench.run`.
-        confirm: Called with the plan; if it returns False, no model is asked and the result is None.
-        progress: Called with how many questions are made, and how many are wanted.
-        run_progress: Called while the questions are asked.
+    The questions and the states go into a folder beside `out`. Lean searches where its first answer is unsure, unless
+    `searches` is off. If `confirm` returns False, no model is asked and the result is None. `progress` is called with
+    how many questions are made and wanted, `run_progress` while they are asked.
     """
     chosen = settings or use_server_model(load_settings({}).settings)
     if n < 10:
@@ -577,10 +360,10 @@ def auto(
         raise SettingsError(
             f"The folder {folder} for the questions cannot be made: {error.strerror}.", remedy="Name another --out."
         ) from None
-    made = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
-    dataset = make_dataset(_MADE, made.questions, passages)
-    lines = "".join(f"{each.record()}\n" for each in made.questions)
-    (folder / "questions.jsonl").write_text(lines, encoding="utf-8")
+    made, rejected = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
+    dataset = make_dataset(_MADE, made, passages)
+    file = folder / "questions.jsonl"
+    file.write_text("".join(f"{each.record()}\n" for each in made), encoding="utf-8")
     bench.run(
         replace(spec, datasets=(dataset,)),
         out=folder / "states",
@@ -590,8 +373,21 @@ def auto(
     )
     # The model must not judge its own answers to questions of its own.
     artifact = fit_artifact(read_collection([folder / "states"]), "f1", name=name, diagnostics=_JUDGED[used])
-    write_artifact(artifact, path)
-    return AutoCalibration(artifact, "f1", path, lost, made=made, folder=folder)
+    fitted = _write_fit(artifact, path, lost)
+    held_out = sum(partition(each.id) is Partition.XHOLD for each in made)
+    # What was made, by its kind, and what was rejected, by the reason.
+    rows = [(f"{kind}", f"{count}") for kind, count in Counter(each.kind for each in made).items()]
+    rows += [(f"rejected: {reason}", f"{count}") for reason, count in sorted(rejected.items())]
+    few = (f"only {held_out} held-out questions say how good it is: ask for more with -n",)
+    return replace(
+        fitted,
+        tables=(
+            Table.of_texts("made", "Questions made from the documents", ("kind", "questions"), rows),
+            *fitted.tables,
+        ),
+        warnings=(*(few if held_out < _FEWEST_HELD_OUT else ()), *fitted.warnings),
+        files=(*fitted.files, file),
+    )
 
 
 def _plan(
@@ -616,7 +412,7 @@ async def _make(
     settings: Settings,
     at_once: int,
     progress: Callable[[int, int], object] | None,
-) -> MadeQuestions:
+) -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
     model = open_model(settings)
     try:
         return await make_questions(model, Prompts.load(settings.prompts), seeds, n, at_once=at_once, progress=progress)

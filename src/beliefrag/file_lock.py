@@ -18,6 +18,7 @@ def hold_lock(path: Path, *, wait: bool = True, on_wait: Callable[[], None] | No
     # No soft lock where a file system has no locks: such a file would block everybody after a kill.
     lock = FileLock(path, thread_local=False, fallback_to_soft=False, poll_interval=0.2)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(blocking=False)
         except Timeout:

@@ -41,10 +41,9 @@ class ClusterNode(NamedTuple):
 
 @dataclass(frozen=True)
 class RayCluster:
-    """A cluster that this process belongs to."""
+    """A cluster that this process belongs to, with the module of Ray."""
 
     ray: Any
-    """The module of Ray, which is only imported on request."""
 
     def nodes(self) -> list[ClusterNode]:
         """Return the nodes that are alive, each with the processors that Ray may use there."""
@@ -58,14 +57,12 @@ class RayCluster:
     def start_workers(
         self, kind: type, arguments: Sequence[Any], places: Iterable[ClusterNode], *, calls_at_once: int = 1
     ) -> Iterator[list[Any]]:
-        """Start processes that serve the methods of a class, and end them afterwards.
+        """Start processes that serve the methods of a class; one that dies is started again with its calls.
 
-        They are actors, not tasks: Ray 2.60 was seen to keep the processor of a finished task for itself, which left
-        all later tasks waiting for ever. A process that dies, alone or with its node, is started again, and its calls
-        are made again.
+        They are actors: Ray 2.60 keeps the processor of a finished task, which leaves all later tasks waiting.
         """
         strategies = import_module("ray.util.scheduling_strategies")
-        # They take no processor from Ray's account: if nodes die, the others take over their workers.
+        # No processor is taken from Ray's account: if nodes die, the others take over their workers.
         options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": RETRIES, "max_concurrency": calls_at_once}
         remote = self.ray.remote(kind)
         workers = [
@@ -132,12 +129,9 @@ def check_place(on: str) -> str | None:
 
 @contextlib.contextmanager
 def join_cluster(on: str) -> Iterator[RayCluster]:
-    """Join the cluster at `ray:ADDRESS`, or start one on this machine for `ray`, and leave it at the end.
-
-    A process that belongs to a cluster already uses that one, and stays in it.
-    """
+    """Join the cluster at `ray:ADDRESS`, start one here for `ray`, or stay in one, and leave it at the end."""
     address = check_place(on)
-    # Read by Ray when it starts. By default its workers give way to all other processes.
+    # By default its workers give way to all other processes.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")
     with explain_missing_extra("--on ray", "ray"):
@@ -168,7 +162,6 @@ def _connect(ray: Any, address: str | None) -> None:
             ray.shutdown()
             ray.init(**given)
     except Exception as error:
-        # Ray raises whatever its parts raise, and `Exception` itself where a node does not come up in time.
         where = f"The Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
         raise ClusterError(
             f"{where}: {str(error).splitlines()[0][:200]}",

@@ -150,10 +150,8 @@ class ExtensionChoice(Generic[T, I]):
 class Registry(Generic[T, I]):
     """All extensions of one kind, by name, in the order in which tables show them.
 
-    Args:
-        kind: What an extension is called in messages, such as "method".
-        group: The entry-point group through which other packages register theirs.
-        modules: Our own extensions: the name of each and the module that registers it.
+    `kind` is the word for messages, `group` the entry-point group of other packages, and `modules` maps the names of
+    our own extensions to the modules that register them.
     """
 
     def __init__(self, kind: str, group: str, modules: Mapping[str, str]) -> None:
@@ -190,7 +188,7 @@ class Registry(Generic[T, I]):
         return add
 
     def __getitem__(self, name: str) -> Extension[T, I]:
-        """Return the extension of that name, or raise a `SettingsError` that says why there is none."""
+        """Return the extension of that name, or raise a `SettingsError` with the reason why it cannot be used."""
         if name not in self._extensions:
             self._load(name)
         return self._extensions[name]
@@ -221,11 +219,7 @@ class Registry(Generic[T, I]):
             return name
 
     def choose(self, text: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> ExtensionChoice[T, I]:
-        """Parse `NAME` or `NAME:key=value,key=value`; `settings` has options by name of the extension.
-
-        Raises:
-            SettingsError: The name, an option or a value cannot be used.
-        """
+        """Parse `NAME` or `NAME:key=value,key=value`; `settings` has options by name of the extension."""
         name, _, typed = text.partition(":")
         extension = self[name.strip()]
         values: dict[str, str] = {}

@@ -147,7 +147,7 @@ class Settings(BaseModel):
             return validate(given)
         own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
         settings = validate({**given, "method": "lean" if own else "beliefrag"})
-        # Nobody named it, so another model may bring another method.
+        # It was not named, so another model may bring another method.
         settings.model_fields_set.discard("method")
         return settings
 
@@ -220,7 +220,7 @@ def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
     except FileNotFoundError:
         if not required:
             return {}
-        raise SettingsError(f"There is no settings file {path}.", remedy="Check what --config names.") from None
+        raise SettingsError(f"The settings file {path} does not exist.", remedy="Check what --config names.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"Cannot read the settings file {path}: {error}.", remedy="Fix or remove it.") from error
 
@@ -264,7 +264,7 @@ def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix
     source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")
     if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return SettingsError(
-            f"There is no setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
+            f"Unknown setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
         )
     origin = "" if source == "given" else f" (from {source})"
     words = first["msg"].removeprefix("Value error, ")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from beliefrag.answering.packing import (
     LEAST_WORDS,
     PackedPassage,
-    describe_packing,
     find_sentences,
     pack_passages,
     read_sentences,
@@ -42,12 +41,6 @@ def test_a_bridge_keeps_both_ends() -> None:
 
     assert "directed by Scott Derrickson" in shown["film"]
     assert "born in Denver" in shown["man"]
-
-
-def test_everything_is_shown_where_it_fits() -> None:
-    packed = pack_passages(QUESTION, [FILM, MAN], 500)
-
-    assert [each.shown for each in packed] == [FILM, MAN]
 
 
 def test_the_order_of_the_evidence_is_kept() -> None:
@@ -135,11 +128,6 @@ def test_passages_without_words_show_nothing() -> None:
     assert pack_passages("Which?", [], 20) == ()
 
 
-def test_a_limit_that_is_too_small_is_refused() -> None:
-    with pytest.raises(ValueError, match=str(LEAST_WORDS)):
-        pack_passages(QUESTION, [FILM], LEAST_WORDS - 1)
-
-
 def test_lines_are_sentences_of_their_own() -> None:
     text = "--recursive\nCopies folders too. And all in them.\n- a point without a stop"
 
@@ -149,11 +137,6 @@ def test_lines_are_sentences_of_their_own() -> None:
         "And all in them.",
         "- a point without a stop",
     ]
-
-
-def test_packed_evidence_is_another_condition_than_whole_passages() -> None:
-    assert describe_packing("bm25", None) == "bm25"
-    assert "240" in describe_packing("bm25", 240)
 
 
 _TEXT = st.text(st.sampled_from("ab .!?\n(日本。…'[]<>9") | st.characters(codec="utf-8"), max_size=300)
@@ -184,8 +167,3 @@ def test_parts_of_a_shortened_text_are_found_in_the_whole_one() -> None:
     assert both.passage == Passage("p", "Bridge", whole)
     last = PackedPassage(cut, ((14, len(cut.text)),)).locate_in(whole)
     assert [whole[start:end] for start, end in last.spans] == ["She was born in Oslo."]
-
-
-def test_parts_of_a_whole_text_stay_where_they_are() -> None:
-    packed = PackedPassage(Passage("p", "Bridge", "Oslo. Oslo. Oslo."), ((6, 11),))
-    assert packed.locate_in(packed.passage.text) is packed

@@ -85,16 +85,16 @@ def test_a_run_that_is_cancelled_keeps_what_is_on_disk(tmp_path: Path, settings:
 def test_a_report_and_a_comparison_are_tables_that_a_notebook_shows(tmp_path: Path, settings: Settings) -> None:
     bench.run(spec(tmp_path, "static", "no_rag"), out=tmp_path / "run", settings=settings)
     report = bench.report(tmp_path / "run")
-    assert [row[0] for row in report.results.texts] == ["north", "north"]
+    assert [row[0] for row in report.tables[0].texts] == ["north", "north"]
     assert "<table>" in report._repr_html_()
-    assert report.results.to_text() in str(report)
+    assert report.tables[0].to_text() in str(report)
     assert not report.files and not (tmp_path / "run" / "report").exists()
     assert bench.report(tmp_path / "run", out=tmp_path / "report").files
     compared = bench.compare(tmp_path / "run", "static", "no_rag")
-    assert [each.dataset for each in compared.datasets] == ["north"]
+    assert [each.dataset for each in compared.found] == ["north"]
     assert compared.warnings == ()
     assert "<table>" in compared._repr_html_()
-    assert compared.table.to_text() in str(compared)
+    assert compared.tables[0].to_text() in str(compared)
 
 
 async def test_a_notebook_with_an_event_loop_of_its_own_can_run_a_benchmark(tmp_path: Path, settings: Settings) -> None:

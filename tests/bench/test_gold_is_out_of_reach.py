@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import beliefrag
-from beliefrag.bench.perturbation import Injection, Injector
+from beliefrag.bench.perturbation import Injector
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import DatasetSetup, RunSpec, set_up
 from beliefrag.engine import loop
@@ -30,6 +30,7 @@ from beliefrag.policy.decide import Spent
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode
 from beliefrag.retrieval.injection import InjectedRetriever
+from beliefrag.runs.record import Injection
 from beliefrag.settings import Settings
 from beliefrag.types import Action, Budget, Decision, Passage, Question
 from tests.support.bench_runs import write_script

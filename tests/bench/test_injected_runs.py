@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from beliefrag.bench.datasets import load_dataset
-from beliefrag.bench.perturbation import Injection, score_misled
+from beliefrag.bench.perturbation import score_misled
 from beliefrag.bench.questions import Gold
 from beliefrag.bench.setup import RunSpec
 from beliefrag.calibration import conditions_of_run, find_calibration_warnings, load_artifact
@@ -18,7 +18,7 @@ from beliefrag.errors import CalibrationError
 from beliefrag.methods.intervention import FrozenAnswerability, MatchedState, PermutedAnswerability
 from beliefrag.record import Episode, Injected
 from beliefrag.report.run_report import provenance
-from beliefrag.runs.record import RunRecord
+from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.runs.run_files import comparable_lines
 from beliefrag.runs.summary import summarise

@@ -109,19 +109,20 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     found = calibrate.auto(docs, out=out, n=60, method="beliefrag", settings=SETTINGS, confirm=confirm)
     assert found is not None and out.exists()
     assert mentions(told[0], "60 questions", "120 passages", "calls")
-    assert found.counts == {"single": 27, "two_hop": 18, "unanswerable": 15}
+    assert found.tables[0].rows[:3] == (("single", "27"), ("two_hop", "18"), ("unanswerable", "15"))
     # What can be answered is told from what cannot: the passage of each unanswerable question is gone.
-    assert found.artifact.fit is not None
+    artifact = found.found
+    assert artifact.fit is not None
     questions = [
         json.loads(line) for line in (tmp_path / "mine.questions" / "questions.jsonl").read_text().splitlines()
     ]
     assert {each["kind"] for each in questions} == {"single", "two_hop", "unanswerable"}
-    assert calibrate.show(out).artifacts[0] == found.artifact
-    assert set(found.artifact.fit.fit_questions) < {each["id"] for each in questions}
+    assert calibrate.show(out).found == (artifact,)
+    assert set(artifact.fit.fit_questions) < {each["id"] for each in questions}
     # A made question has words of its passage, so what compares words has no say.
-    assert isinstance(found.artifact.answerability, LogisticFit)
-    assert found.artifact.answerability.weights.relevance == 0.0
-    assert found.artifact.answerability.weights.uncertainty != 0.0
+    assert isinstance(artifact.answerability, LogisticFit)
+    assert artifact.answerability.weights.relevance == 0.0
+    assert artifact.answerability.weights.uncertainty != 0.0
 
 
 def test_where_the_questions_cannot_be_kept_nothing_is_asked(

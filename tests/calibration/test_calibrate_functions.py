@@ -38,12 +38,13 @@ def test_a_fit_is_written_only_where_a_file_is_named(
     states: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fitted = calibrate.fit(states, name="mine")
-    assert (fitted.path, fitted.label) == (None, "f1")
+    assert fitted.found.fit is not None
+    assert (fitted.files, fitted.found.fit.label) == ((), "f1")
     file = tmp_path / "mine.json"
     again = calibrate.fit([states], name="mine", out=file)
     written = load_artifact(str(file))
-    assert written.model_copy(update={"made": again.artifact.made}) == again.artifact
-    assert any("conflict does not vary" in warning for warning in fitted.warnings)
+    assert written.model_copy(update={"made": again.found.made}) == again.found
+    assert any("conflict does not vary" in warning for warning in fitted.found.fit.warnings)
     assert [table.name for table in fitted.tables][:3] == ["about", "states", "quality"]
     assert capsys.readouterr() == ("", "")
 
@@ -57,12 +58,12 @@ def test_a_file_that_is_no_calibration_is_not_replaced(states: Path, tmp_path: P
 
 
 def test_calibrations_are_checked_and_compared_on_states(states: Path) -> None:
-    fitted = calibrate.fit(states, name="mine").artifact
-    checked = calibrate.check(fitted, states)
-    assert checked.check.overall.auc is not None
-    assert checked.check.overall.auc.value > 0.5
+    fitted = calibrate.fit(states, name="mine").found
+    checked = calibrate.check(fitted, states).found
+    assert checked.overall.auc is not None
+    assert checked.overall.auc.value > 0.5
     compared = calibrate.compare(fitted, "published", states=states)
-    assert compared.comparison is not None
+    assert compared.found is not None
     assert [table.name for table in compared.tables] == ["side_by_side", "comparison"]
     assert any("published" in warning for warning in compared.warnings)
     assert "<table>" in compared._repr_html_()
@@ -72,8 +73,8 @@ def test_calibrations_are_checked_and_compared_on_states(states: Path) -> None:
 
 def test_the_calibrations_of_the_package_are_listed() -> None:
     found = calibrate.show()
-    assert [row[0] for row in found.tables[0].rows] == [each.name for each in found.artifacts]
-    (one,) = calibrate.show("published").artifacts
+    assert [row[0] for row in found.tables[0].rows] == [each.name for each in found.found]
+    (one,) = calibrate.show("published").found
     assert one.name == "published"
 
 
@@ -81,15 +82,16 @@ def test_a_bound_on_the_risk_is_chosen_and_only_written_where_a_file_is_named(su
     file = surveyed / "mine.json"
     before = file.read_bytes()
     found = calibrate.risk(file, surveyed / "run", max_error=[0.5, 0.05], confidence=0.8)
-    strict, lenient = found.guarantees
+    artifact, curve = found.found
+    strict, lenient = artifact.guarantees
     assert (strict.max_error, strict.threshold) == (0.05, None)
-    assert lenient.threshold is not None and found.curve is not None
+    assert lenient.threshold is not None and curve is not None
     assert any("0.05" in warning for warning in found.warnings)
     assert (found.files, file.read_bytes()) == ((), before)
     out = tmp_path / "with.json"
     written = calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)
     assert [path.name for path in written.files] == ["with.json", "with.risk.png", "with.risk.pdf"]
-    assert load_artifact(str(out)).guarantees == written.artifact.guarantees
+    assert load_artifact(str(out)).guarantees == written.found[0].guarantees
     with pytest.raises(SettingsError, match="there already"):
         calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)
 
@@ -98,14 +100,15 @@ def test_thresholds_are_tuned_and_the_table_is_written(surveyed: Path, tmp_path:
     found = beliefrag.tune(
         surveyed / "run",
         max_tokens=1e6,
-        grid=calibrate.Grid(answer=(0.3, 0.6), retrieval_value=(0.05,)),
+        answer=(0.3, 0.6),
+        retrieval_value=(0.05,),
         calibration=str(surveyed / "mine.json"),
         out=tmp_path / "tune.csv",
     )
-    assert found.tuning.chosen is not None
+    assert found.found.chosen is not None
     (table,) = found.tables
-    assert found.file and found.file.read_text() == table.to_csv()
-    assert table.to_csv().startswith("part,setting,answer,retrieval_value,corrections,n,F1,F1_low,F1_high,tokens")
+    assert found.files[0].read_text() == table.to_csv()
+    assert table.to_csv().startswith("part,setting,answer,retrieval_value,n,F1,F1_low,F1_high,tokens")
 
 
 def test_states_are_collected_and_a_second_call_has_nothing_left_to_do(tmp_path: Path) -> None:
@@ -114,7 +117,7 @@ def test_states_are_collected_and_a_second_call_has_nothing_left_to_do(tmp_path:
     spec = bench.RunSpec(data=(data,), n=4, judge=False)
     ended: list[bench.RunProgress] = []
     first = calibrate.collect(spec, out=tmp_path / "states", settings=settings, progress=ended.append)
-    assert (first.run.tally.finished, ended[-1].done) == (4, 4)
+    assert (first.found.tally.finished, ended[-1].done) == (4, 4)
     assert sum(int(str(row[1])) for row in first.tables[0].rows) == 4
     again = calibrate.collect(spec, out=tmp_path / "states", settings=settings)
-    assert again.run.tally.finished == 0
+    assert again.found.tally.finished == 0

@@ -118,37 +118,23 @@ def test_the_order_of_the_file_changes_nothing(tmp_path: Path) -> None:
     assert after.model_copy(update={"made": before.made}) == before
 
 
-def test_fitting_on_everything_marks_the_artifact_and_keeps_the_quality_of_the_clean_fit(tmp_path: Path) -> None:
-    collection = planted(tmp_path, questions=200)
-    clean, all_in = (fit_artifact(collection, "f1", everything=everything) for everything in (False, True))
-    assert all_in.contaminated is True
-    assert all_in.quality == clean.quality
-    assert all_in.answerability != clean.answerability
-    assert all_in.fit is not None and len(all_in.fit.fit_questions) == 200
-    held_out = next(f"q{n}" for n in range(200) if partition(f"q{n}") is Partition.XHOLD)
-    assert all_in.find_seen([held_out, "never asked"]) == (held_out,)
-    assert clean.find_seen([held_out]) == ()
-
-
 def test_an_artifact_that_saw_held_out_questions_cannot_say_that_it_did_not(tmp_path: Path) -> None:
-    collection = planted(tmp_path, questions=60)
-    held = sum(partition(f"q{n}") is Partition.XHOLD for n in range(60))
-    all_in = fit_artifact(collection, "f1", everything=True)
-    file = tmp_path / "mine.json"
-    file.write_text(all_in.model_copy(update={"contaminated": False}).model_dump_json())
-    words = rf"mine\.json .*contaminated is false.* {held} .*held out.*--everything"
-    with pytest.raises(CalibrationError, match=words):
-        load_artifact(str(file))
-    file.write_text(all_in.model_dump_json())
-    assert load_artifact(str(file)) == all_in
-    # One held-out question among those that it was chosen on is enough.
-    clean = fit_artifact(collection, "f1")
+    clean = fitted(tmp_path, questions=60)
     assert clean.fit is not None
-    chosen = (*clean.fit.selection_questions, next(iter(ids_of(Partition.XHOLD))))
-    told = clean.fit.model_copy(update={"selection_questions": chosen})
-    file.write_text(clean.model_copy(update={"fit": told}).model_dump_json())
-    with pytest.raises(CalibrationError, match="1 of the questions"):
-        load_artifact(str(file))
+    file = tmp_path / "mine.json"
+    held_out = ids_of(Partition.XHOLD)[0]
+    for name in ("fit_questions", "selection_questions"):
+        told = clean.fit.model_copy(update={name: (*getattr(clean.fit, name), held_out)})
+        seen = clean.model_copy(update={"fit": told})
+        file.write_text(seen.model_dump_json())
+        with pytest.raises(
+            CalibrationError, match=r"mine\.json .*contaminated is false.* 1 of the questions.*held out"
+        ):
+            load_artifact(str(file))
+        admitted = seen.model_copy(update={"contaminated": True})
+        file.write_text(admitted.model_dump_json())
+        assert load_artifact(str(file)) == admitted
+        assert admitted.find_seen([held_out, "never asked"]) == (held_out,)
 
 
 def test_with_nothing_to_choose_or_to_hold_out_it_says_so_and_reports_no_quality(tmp_path: Path) -> None:
@@ -265,7 +251,7 @@ def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: P
     true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
     few = Examples(e for e in true.each if int(e.question_id.removeprefix("q")) < 40)
     kind, scores = choose_kind(fit_all_kinds(true), few)
-    assert kind == "logistic" and set(scores) == {"raw", "platt", "logistic", "isotonic"}
+    assert kind == "logistic" and set(scores) == {"platt", "logistic", "isotonic"}
 
 
 def test_the_prior_is_chosen_on_questions_that_the_fit_has_not_seen(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ def written(folder: Path, answerability: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("answerability", "expected"),
     [
-        ({"kind": "raw"}, 0.25),
         ({"kind": "platt", "intercept": 0.0, "slope": 2.0}, 0.1),
         ({"kind": "isotonic", "scores": [0.0, 0.5], "probabilities": [0.2, 0.4]}, 0.3),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.calibrate import collection_spec
+from beliefrag.bench.setup import collection_spec
 from beliefrag.calibration import RunConditions, find_calibration_warnings, fitting, load_artifact, select_artifact
 from beliefrag.calibration.artifact import write_artifact
 from beliefrag.calibration.fit_artifact import fit_artifact
@@ -62,6 +62,5 @@ def test_states_are_collected_for_the_method_that_is_named() -> None:
     assert collection_spec(RunSpec(), method="lean").methods == ("lean_survey",)
     assert collection_spec(RunSpec(), method="lean", searches=False).methods == ("lean_reads",)
     assert collection_spec(RunSpec()).methods == ("survey",)
-    for method, uncorrected in (("static", False), ("lean", True)):
-        with pytest.raises(SettingsError, match=method):
-            collection_spec(RunSpec(), method=method, uncorrected=uncorrected)
+    with pytest.raises(SettingsError, match="static"):
+        collection_spec(RunSpec(), method="static")

@@ -10,10 +10,10 @@ from beliefrag.calibration.replay import ReplayedEnding, UnrecordedStep, replay_
 from beliefrag.methods import MethodInputs
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states
-from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
+from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.states import Trajectory, trajectory_of
-from beliefrag.types import Action, Budget, Diagnostics, Question
+from beliefrag.types import Action, Budget, Question
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.reading import actions, says
 
@@ -37,11 +37,10 @@ def recording(result: Episode) -> Trajectory:
     return trajectory_of(score_episode(result, labelled, EpisodeKey("d", "survey", "q", 0)), Budget())
 
 
-async def surveyed(tmp_path: Path, verifier: dict[str, object], name: str = "survey") -> Trajectory:
+async def surveyed(tmp_path: Path, verifier: dict[str, object], thresholds: Thresholds = Thresholds()) -> Trajectory:
     model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
-    return recording(
-        await play(model, searches(), method=collect_states(name, SCALE, MethodInputs(thresholds=Thresholds())))
-    )
+    survey = collect_states("survey", SCALE, MethodInputs(thresholds=thresholds))
+    return recording(await play(model, searches(), method=survey))
 
 
 @pytest.mark.parametrize("verifier", [verdict(0.9, 0.1, 0.1), MIDDLING, FLAGGED])
@@ -51,7 +50,7 @@ async def test_a_walk_ends_where_and_at_the_cost_that_a_real_episode_does(
     thresholds = Thresholds(retrieval_value=0.05)
     model = script(tmp_path, {**verifier, "repeat": True}, *LINES)
     real = await play(model, searches(), method=published_method(SCALE, thresholds))
-    ended = replay_policy([await surveyed(tmp_path, verifier)], FIT.answerability, FIT.retrieval_value, thresholds)
+    ended = replay_policy(await surveyed(tmp_path, verifier), FIT.answerability, FIT.retrieval_value, thresholds)
     assert isinstance(ended, ReplayedEnding)
     assert [*map(str, ended.state.actions), str(ended.action)] == actions(real)
     assert ended.tokens == real.usage.tokens
@@ -59,19 +58,9 @@ async def test_a_walk_ends_where_and_at_the_cost_that_a_real_episode_does(
 
 
 async def test_a_correction_that_nobody_recorded_leaves_the_record(tmp_path: Path) -> None:
-    plain = await surveyed(tmp_path, FLAGGED, "survey_uncorrected")
-    left = replay_policy([plain], FIT.answerability, FIT.retrieval_value)
+    plain = await surveyed(tmp_path, FLAGGED, Thresholds(correct_flagged=False))
+    left = replay_policy(plain, FIT.answerability, FIT.retrieval_value)
     assert left == UnrecordedStep(plain.states[1], Action.VERIFY)
-
-
-async def test_with_both_recordings_corrections_can_be_on_or_off(tmp_path: Path) -> None:
-    both = [await surveyed(tmp_path, FLAGGED), await surveyed(tmp_path, FLAGGED, "survey_uncorrected")]
-    never = LogisticAnswerability(-9.0, Diagnostics(0, 0, 0, 0, 0, 0, 0))
-    always = ScheduledValue({0: 1.0})
-    for corrections in (True, False):
-        ended = replay_policy(both, never, always, Thresholds(correct_flagged=corrections))
-        assert isinstance(ended, ReplayedEnding)
-        assert (Action.VERIFY in ended.state.actions) is corrections
 
 
 async def test_another_reason_to_rewrite_leaves_the_record(tmp_path: Path) -> None:
@@ -86,11 +75,11 @@ async def test_another_reason_to_rewrite_leaves_the_record(tmp_path: Path) -> No
             *flagged.states[2:],
         ),
     )
-    assert isinstance(replay_policy([other], FIT.answerability, FIT.retrieval_value), UnrecordedStep)
+    assert isinstance(replay_policy(other, FIT.answerability, FIT.retrieval_value), UnrecordedStep)
 
 
 async def test_an_end_where_no_answer_was_tried_is_not_known(tmp_path: Path) -> None:
     model = script(tmp_path, {**verdict(0.9, 0.1, 0.1), "repeat": True}, *LINES)
     # The structured verifier drafts nothing, so BeliefRAG's own episode has no answers on trial.
     own = recording(await play(model, searches(), method=BeliefRAGMethod(FIT)))
-    assert isinstance(replay_policy([own], FIT.answerability, FIT.retrieval_value), UnrecordedStep)
+    assert isinstance(replay_policy(own, FIT.answerability, FIT.retrieval_value), UnrecordedStep)

@@ -16,6 +16,7 @@ from beliefrag.calibration.risk import (
     choose_threshold,
     risk_coverage,
 )
+from beliefrag.errors import SettingsError
 
 RIGHT, WRONG = True, False
 DRAWS = 1_000
@@ -73,7 +74,7 @@ def test_p_values_are_binomial_tails() -> None:
 @pytest.mark.parametrize("name", ["max_error", "confidence"])
 @pytest.mark.parametrize("value", [0.0, 1.0, float("nan")])
 def test_a_share_outside_0_to_1_is_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(SettingsError, match=name):
         choose_threshold(points((5, 0.9, RIGHT)), **(HALF | {name: value}))
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibrate import TuneResult
 from beliefrag.calibration.tuning import (
     ANSWER,
     RETRIEVAL_VALUE,
-    Grid,
     Setting,
     Tuning,
     TuningError,
-    has_corrections,
+    list_thresholds,
     tune_thresholds,
 )
 from beliefrag.policy import Thresholds
@@ -65,10 +63,10 @@ def result(setting: Setting | None) -> tuple[float, float]:
 
 def test_the_grid_holds_the_runs_own_thresholds_and_given_values_replace_the_defaults() -> None:
     own = Thresholds(answer=0.37, abstain=False, correct_flagged=False)
-    points = Grid().list_thresholds(own)
+    points = list_thresholds(own)
     assert own in points and len(points) == len(set(points)) == (len(ANSWER) + 1) * len(RETRIEVAL_VALUE)
-    points = Grid((0.7, 0.3, 0.3), (0.05,), (True, False)).list_thresholds(own)
-    assert [(p.answer, has_corrections(p)) for p in points] == [(0.3, True), (0.3, False), (0.7, True), (0.7, False)]
+    points = list_thresholds(own, (0.7, 0.3, 0.3), (0.05,))
+    assert [p.answer for p in points] == [0.3, 0.7]
     assert {(p.retrieval_value, p.abstain, p.conflict) for p in points} == {(0.05, False, 0.5)}
 
 
@@ -118,50 +116,40 @@ def test_one_question_with_an_unrecorded_step_leaves_the_setting_without_a_resul
 
 def test_datasets_weigh_alike_and_intervals_are_those_of_the_bench() -> None:
     names = ids(XSEL, 24)
-    one, grid = [easy(name) for name in names[:4]], Grid((0.3,), (0.05,))
-    uneven = tuned([*one, *(hard(name) for name in names[4:])], grid=grid).settings[0]
+    one = [easy(name) for name in names[:4]]
+    grid: dict[str, Any] = {"answer": (0.3,), "retrieval_value": (0.05,)}
+    uneven = tuned([*one, *(hard(name) for name in names[4:])], **grid).settings[0]
     assert uneven.quality == mean_estimate({name: float(name in names[:4]) for name in names})
-    both = tuned([*one, *(hard(name, "e") for name in names[4:])], grid=grid).settings[0]
+    both = tuned([*one, *(hard(name, "e") for name in names[4:])], **grid).settings[0]
     assert both.quality and both.quality.value == pytest.approx(0.5)
     assert (both.quality.questions, both.quality.has_few_questions) == (24, True)
 
 
 def test_an_abstention_scores_nothing_and_pays_for_no_answer() -> None:
-    found = tuned((hard(name) for name in ids(XSEL, 3)), Thresholds(), grid=Grid((0.5,), (0.6,))).settings[0]
+    found = tuned((hard(name) for name in ids(XSEL, 3)), Thresholds(), answer=(0.5,), retrieval_value=(0.6,)).settings[
+        0
+    ]
     # No search is worth 0.6, so nothing is found, and with nothing found it abstains.
     assert result(found) == (0.0, 0.0)
     assert (found.answered, found.error) == (0.0, None)
 
 
-def corrected() -> Trajectory:
+def test_corrections_are_those_of_the_run() -> None:
     flagged = Seen(0.4, 0.0, flagged=1, action=Action.VERIFY, reason="correct-flagged")
     rewritten = Seen(0.4, 0.0, action=Action.REWRITE, reason="finish-correction")
-    return trajectory(ONE, BEGIN, flagged, rewritten, Seen(0.4, 0.0), Seen(0.9, 1.0))
-
-
-def uncorrected() -> Trajectory:
-    states = (BEGIN, Seen(0.4, 0.0, flagged=1), Seen(0.9, 0.7, flagged=1), Seen(0.9, 0.7, flagged=1))
-    return trajectory(ONE, *states, method="survey_uncorrected")
-
-
-def test_corrections_can_be_switched_only_where_both_ways_are_recorded() -> None:
-    grid = Grid((0.5,), (0.05,), (True, False))
-    both = tuned([corrected(), uncorrected()], grid=grid).settings
-    assert [result(each)[0] for each in both] == [1.0, 0.7]
-    for recording in (corrected(), uncorrected()):
-        (unknown,) = (each for each in tuned([recording], grid=grid).settings if each.quality is None)
-        assert unknown.unrecorded == 1
-        other = Grid((0.5,), (0.05,), (recording.method == "survey_uncorrected",))
-        with pytest.raises(TuningError, match="1 of 1 questions") as caught:
-            tuned([recording], grid=other)
-        assert "--uncorrected" in caught.value.remedy
+    recording = trajectory(ONE, BEGIN, flagged, rewritten, Seen(0.4, 0.0), Seen(0.9, 1.0))
+    assert result(tuned([recording], answer=(0.5,)).settings[0])[0] == 1.0
+    with pytest.raises(TuningError, match="1 of 1 questions"):
+        tuned(
+            [recording], Thresholds(retrieval_value=0.05, correct_flagged=False), answer=(0.5,), retrieval_value=(0.05,)
+        )
 
 
 def test_an_episode_shows_what_ending_earlier_gives_and_nothing_beyond_its_end() -> None:
     own = trajectory(ONE, BEGIN, Seen(0.45, 0.2), Seen(0.62, 1.0), method="beliefrag")
-    assert [result(each)[0] for each in tuned([own], grid=Grid((0.4, 0.6), (0.05,))).settings] == [0.2, 1.0]
+    assert [result(each)[0] for each in tuned([own], answer=(0.4, 0.6), retrieval_value=(0.05,)).settings] == [0.2, 1.0]
     with pytest.raises(TuningError) as caught:
-        tuned([own], grid=Grid((0.7,), (0.05,)))
+        tuned([own], answer=(0.7,), retrieval_value=(0.05,))
     assert "'beliefrag calibrate collect'" in caught.value.remedy
 
 
@@ -182,5 +170,5 @@ def test_the_settings_are_accepted_and_mean_the_chosen_point(tmp_path: Path, mon
     own = Thresholds(0.35, 0.6, 0.25, 0.05, 0.0, False, 0.1, 0.9, 0.4, merge_rewriter=False)
     found = tuned(mixed(XSEL), own, max_tokens=2_000)
     file = tmp_path / "beliefrag.toml"
-    file.write_text(TuneResult(found, "f1").settings or "", encoding="utf-8")
+    file.write_text(found.to_toml(), encoding="utf-8")
     assert found.chosen and load_settings(config=file).settings.policy_thresholds == found.chosen.thresholds

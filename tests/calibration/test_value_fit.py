@@ -79,7 +79,7 @@ def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
             # After the rewriting a correction fits no more; what counts is the state at which it was decided on.
             later = change(before, actions=(*before.actions, Action.REWRITE), correction_fits=False)
             states = [change(before, action=Action.REWRITE), later, after]
-        searched = replace(trajectory, method="survey_uncorrected", states=tuple(states))
+        searched = replace(trajectory, states=tuple(states))
         return len(label_searches([searched], "f1", partial(consults_retrieval_value, answerability=never)))
 
     assert count(calm) == 1

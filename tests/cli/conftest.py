@@ -12,7 +12,7 @@ from tests.cli.shell import Ran, in_process
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in: home, cache and settings of whoever runs the tests are out of reach."""
+    """A folder to work in, without the home, cache and settings of the developer."""
     for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
         monkeypatch.delenv(name)
     for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "PYTHONUNBUFFERED"):

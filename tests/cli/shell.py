@@ -45,7 +45,7 @@ class Ran:
 
 
 def in_process(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:
-    """Runs a command through the entry point, in this process."""
+    """Run a command through the entry point, in this process."""
     capsys.readouterr()
     log = logging.getLogger("beliefrag")
     level = log.level
@@ -66,7 +66,7 @@ def command(*arguments: str | Path) -> list[str]:
 def in_shell(
     *arguments: str | Path, env: Mapping[str, str] | None = None, timeout_seconds: float = 300, **how: Any
 ) -> Ran:
-    """Runs a command in a process of its own, without a terminal."""
+    """Run a command in a process of its own, without a terminal."""
     done = subprocess.run(
         command(*arguments),
         check=False,
@@ -80,21 +80,16 @@ def in_shell(
 
 
 def without_progress(err: str) -> str:
-    """Leaves out the lines by which a command that takes long shows that it is at work."""
+    """Drop the progress lines of a long command."""
     return re.sub(r"^(indexing: .*|.*, \d+ s)\n", "", err, flags=re.MULTILINE)
 
 
 def on_terminal(
     *arguments: str | Path, typed: str = "", columns: int = 80, term: str = "xterm-256color", errors: Path | None = None
 ) -> tuple[int, str]:
-    """Runs a command on a terminal; gives its exit code and all that it sent to the screen.
+    """Run a command on a terminal on which `typed` is typed; return its exit code and all that it sent to the screen.
 
-    Args:
-        arguments: What to type after `beliefrag`.
-        typed: What a person types while it runs.
-        columns: How wide the terminal is.
-        term: What it calls itself.
-        errors: Where standard error goes, if not to the terminal.
+    `errors` takes standard error; by default it goes to the terminal too.
     """
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": term, "COLUMNS": str(columns), "LINES": "40"}
@@ -124,14 +119,14 @@ def write_docs(folder: Path) -> Path:
 
 
 def write_script(folder: Path, *lines: Mapping[str, Any], name: str = "script.jsonl") -> str:
-    """A scripted model; gives what to say after --model."""
+    """Write a scripted model, and return its name for --model."""
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return f"scripted:{path}"
 
 
 def closed_port() -> int:
-    """A port that nobody listens at."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -139,7 +134,7 @@ def closed_port() -> int:
 
 
 def expect_one_line(ran: Ran, code: int, *words: str) -> None:
-    """Checks that the command printed one error line with these words, and nothing else."""
+    """Assert that the command printed one error line with these words, and nothing else."""
     assert (ran.code, ran.out) == (code, ""), ran.err
     assert ran.err.startswith("error: ") and ran.err.count("\n") == 1
     for word in words:

@@ -102,7 +102,7 @@ def test_what_was_said_on_the_page_is_what_calibrate_collects_with(
 
 
 def test_a_server_with_a_page_lets_browsers_in_by_its_token(home: Path, given: list[str | Path]) -> None:
-    token = "t0ken-that-nobody-guesses"
+    token = "t0ken-that-is-secret"
     (home / "token").write_text(token, encoding="ascii")
     with started("serve", "http", *given, "--page", "--token-file", home / "token", token=token) as running:
         assert running.client.get("/").status_code == 200

@@ -21,8 +21,9 @@ from tests.support.messages import mentions
 Command = Callable[..., Ran]
 
 
-def test_every_method_runs_and_every_episode_is_there_once(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag(*line_of(home, "--methods", "all"))
+def test_every_method_runs_once_and_replays_without_a_model(beliefrag: Command, home: Path) -> None:
+    line = line_of(home, "--methods", "all")
+    ran = beliefrag(*line)
     assert (ran.code, ran.out) == (0, ""), ran.err
     found = records(home / "run")
     keys = [(r.dataset, r.method, r.question.id, r.seed) for r in found]
@@ -43,9 +44,22 @@ def test_every_method_runs_and_every_episode_is_there_once(beliefrag: Command, h
     assert static["north-q1"].metrics["f1"] == pytest.approx(2 / 3)
     assert static["north-q1"].metrics["judge"] == 0.0
     assert static["north-q2"].metrics["f1"] == 0.0
+    written = (home / "run" / "episodes.jsonl").read_text() + (home / "run" / "run.json").read_text()
+    assert not any(words in written for words in ("Where was the builder", "was built by", "was born in"))
+    queries = [step.search.query for each in found for step in each.steps if step.search and step.search.query]
+    assert QUESTION in queries
+    # If the query writer repeats itself, the search is for the question with a title; a mark replaces the question.
+    assert any(query.startswith("[question] ") for query in queries)
+    again = [*line, "--replay"]
+    again[again.index("--out") + 1] = "again"
+    ran = beliefrag(*again)
+    assert ran.code == 0
+    assert "0 keys are missing" in ran.err
+    assert comparable_lines(home / "again") == comparable_lines(home / "run")
+    assert all(r.usage.cached_calls == r.usage.calls for r in records(home / "again"))
 
 
-def test_the_judge_is_never_in_a_methods_cost(beliefrag: Command, home: Path) -> None:
+def test_the_judge_is_never_in_a_methods_cost_and_may_come_later(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "--methods", "static", "--no-judge"))
     # One method may be named as in other commands.
     beliefrag(*line_of(home, "--method", "static", out="judged"))
@@ -56,14 +70,8 @@ def test_the_judge_is_never_in_a_methods_cost(beliefrag: Command, home: Path) ->
         assert record.verdict is not None and record.verdict.usage.calls == 1
         assert plain[question_id].verdict is None
         assert plain[question_id].metrics["judge"] is None
-
-
-def test_a_run_without_judge_can_be_judged_later_without_playing_again(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "--methods", "static", "--no-judge"))
-    ran = beliefrag(*line_of(home, "--methods", "static"))
-    assert mentions(ran.err, 8, "judged")
-    beliefrag(*line_of(home, "--methods", "static", out="at-once"))
-    assert comparable_lines(home / "run") == comparable_lines(home / "at-once")
+    assert mentions(beliefrag(*line_of(home, "--methods", "static")).err, 8, "judged")
+    assert comparable_lines(home / "run") == comparable_lines(home / "judged")
 
 
 def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Command, home: Path) -> None:
@@ -98,19 +106,6 @@ def test_the_judge_never_shows_in_what_a_method_is_given(
     asked = [str(request.body["messages"]) for request in chat_server.requests]
     assert len(asked) == 4
     assert sum("Larvik" in each or "Bergen" in each for each in asked) == 2, "gold reached a method"
-
-
-def test_a_run_holds_no_benchmark_text(beliefrag: Command, home: Path) -> None:
-    beliefrag(*line_of(home, "--methods", "all", "--no-judge"))
-    written = (home / "run" / "episodes.jsonl").read_text() + (home / "run" / "run.json").read_text()
-    assert "Where was the builder" not in written
-    assert "was built by" not in written
-    assert "was born in" not in written
-    searches = [step.search for each in records(home / "run") for step in each.steps if step.search]
-    queries = [search.query for search in searches if search.query]
-    assert QUESTION in queries
-    # Where the query writer repeats itself, the question is searched for with a title: a mark stands for the question.
-    assert any(query.startswith("[question] ") for query in queries)
 
 
 def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: Path) -> None:
@@ -158,18 +153,6 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
     assert ran.code == 1
     assert re.search(rf"{words}\. .*--out", ran.err), ran.err
     assert (home / "run" / "episodes.jsonl").read_bytes() == before
-
-
-def test_replay_gives_the_same_episodes_without_a_model(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "all")
-    beliefrag(*line)
-    again = [*line, "--replay"]
-    again[again.index("--out") + 1] = "again"
-    ran = beliefrag(*again)
-    assert ran.code == 0
-    assert "0 keys are missing" in ran.err
-    assert comparable_lines(home / "again") == comparable_lines(home / "run")
-    assert all(r.usage.cached_calls == r.usage.calls for r in records(home / "again"))
 
 
 def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command, home: Path) -> None:

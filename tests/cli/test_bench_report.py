@@ -1,9 +1,10 @@
-"""`beliefrag bench report` and `bench compare`: the numbers, their intervals, and what is missing from them."""
+"""`beliefrag bench run --dry-run`, `report` and `compare`: costs, numbers, intervals, and what is missing."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.cli.shell import Ran, on_terminal
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
+from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
@@ -85,7 +87,7 @@ def test_a_hostile_dataset_name_stays_text(beliefrag: Command, home: Path) -> No
     assert r"x\_\$" in (report / "tables.tex").read_text()
 
 
-def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> None:
+def test_the_comparison_is_paired_and_signed_and_needs_equal_questions(beliefrag: Command, home: Path) -> None:
     run = played(beliefrag, home)
     ran = beliefrag("bench", "compare", run, "static", "no_rag")
     assert ran.code == 0
@@ -99,10 +101,6 @@ def test_the_comparison_is_paired_and_signed(beliefrag: Command, home: Path) -> 
     }
     assert tokens["difference"] == f"{spent['static'] - spent['no_rag']:+,.0f}"
     assert {row["measure"] for row in rows} == {"F1", "tokens", "better and cheaper"}
-
-
-def test_unequal_question_sets_are_refused_unless_told_otherwise(beliefrag: Command, home: Path) -> None:
-    run = played(beliefrag, home)
     file = run / "episodes.jsonl"
     lost = [line for line in file.read_text().splitlines() if '"method":"static"' in line and '"north"' in line]
     kept = [line for line in file.read_text().splitlines() if line not in lost]
@@ -139,8 +137,70 @@ def test_a_terminal_shows_a_table_and_progress(home: Path) -> None:
     line = ("bench", "run", "--data", "north", "--methods", "static", "--model", write_script(home), "--out", "run")
     code, screen = on_terminal(*line, columns=160)
     assert code == 0
-    assert "north Static: 4 of 4, F1 0.417, " in screen
+    assert "4 of 4 episodes, 0 failed" in screen
     code, screen = on_terminal("bench", "report", "run", columns=200)
     assert code == 0
     assert "Complete: all 4 episodes" in screen
     assert "Traceback" not in screen
+
+
+RUN = ("bench", "run", "--data", "north", "--out", "run")
+
+
+@pytest.fixture
+def north(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    write_dataset(home, "north", 4)
+    return home
+
+
+def ahead(ran: Ran) -> dict[str, str]:
+    """What is said, by the word that it begins with."""
+    assert ran.code == 0, ran.err
+    return {line.split(":")[0].split(",")[0]: line for line in ran.err.splitlines()}
+
+
+def amounts(line: str) -> tuple[int, int, int]:
+    found = re.search(r"([\d,]+) calls, ([\d,]+) tokens in, ([\d,]+) out", line)
+    assert found
+    calls, tokens_in, tokens_out = (int(number.replace(",", "")) for number in found.groups())
+    return calls, tokens_in, tokens_out
+
+
+def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Path) -> None:
+    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000\ntokens_out = 0\n")
+    line = (*RUN, "--methods", "static", "--model", "gpt-4o", "--dry-run")
+    said = ahead(beliefrag(*line))
+    dollars = f"${amounts(said['ahead'])[1] / 1000:.2f}"
+    assert mentions(said["money"], "money:", dollars, "$1000.00 in", "$0.00 out")
+    assert "$1000.00 in" in said["judge"], "the judge is the same model"
+    assert "$0.50 in" in ahead(beliefrag(*line, "--set", "run.judge_model=gpt-3.5-turbo-0125"))["judge"]
+    (north / "beliefrag.toml").write_text("[prices]\njudge_tokens_in = 7\njudge_tokens_out = 8\n")
+    said = ahead(beliefrag(*line))
+    assert "$2.50 in" in said["money"]
+    assert mentions(said["judge"], "$7.00 in", "$8.00 out")
+
+
+def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:
+    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000000\ntokens_out = 3000000\n")
+    chat_server.play(lambda _: completion("yes"))
+    line = (*RUN, "--methods", "static", "--model", "m", "--base-url", chat_server.url)
+    assert beliefrag(*line).code == 0
+    found = records(north / "run")
+    own, judge = (
+        sum(usage.tokens_in + 3 * usage.tokens_out for usage in usages)
+        for usages in ([r.usage for r in found], [r.verdict.usage for r in found if r.verdict])
+    )
+    ran = beliefrag("bench", "report", "run")
+    assert mentions(ahead(ran)["cost"], f"${own:,.2f}", "$1000000.00 in", "$3000000.00 out")
+    assert mentions(ahead(ran)["cost of the judge"], "no method's", f"${judge:,.2f}")
+    page = (north / "run" / "report" / "report.md").read_text(encoding="utf-8")
+    assert f"| cost | 4 calls, {sum(r.usage.tokens_in for r in found):,} tokens in" in page
+    # The next command takes a changed price; the run still knows a price that was removed.
+    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 2000000\ntokens_out = 6000000\n")
+    beliefrag(*line)
+    (north / "beliefrag.toml").unlink()
+    beliefrag(*line)
+    assert f"; ${2 * own:,.2f} (" in ahead(beliefrag("bench", "report", "run"))["cost"]
+    assert json.loads((north / "run" / "run.json").read_text())["price"]["source"] == "the settings"

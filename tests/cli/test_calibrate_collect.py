@@ -1,4 +1,4 @@
-"""`beliefrag calibrate collect`: states on benchmarks and on somebody's own questions."""
+"""`beliefrag calibrate collect`: states on benchmarks and on own questions."""
 
 from __future__ import annotations
 

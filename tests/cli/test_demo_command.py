@@ -10,7 +10,7 @@ import pytest
 
 from beliefrag.demo import load_questions
 from beliefrag.models.weights import CATALOGUE, DEFAULT
-from tests.cli.shell import BORROWED, SURE, UNSURE, Ran, write_script
+from tests.cli.shell import BORROWED, SURE, Ran, write_script
 
 Command = Callable[..., Ran]
 
@@ -50,16 +50,6 @@ def test_whatever_answers_never_sees_the_expected_answer(beliefrag: Command, hom
     ran = beliefrag("demo", "--model", script, *BORROWED)
     assert ran.code == 1
     assert "no line left" in ran.err
-
-
-def test_the_exit_code_is_that_of_ask(beliefrag: Command, home: Path) -> None:
-    (home / "beliefrag.toml").write_text(
-        "[thresholds]\nabstain_answerability = 0.6\nabstain_sufficiency = 0.5\ncorrect_unreliable = false\n"
-        "[budget]\nrounds = 1\n"
-    )
-    ran = beliefrag("demo", *model(home, "Larvik", UNSURE))
-    assert ran.code == 3
-    assert "given        no answer (abstained)" in ran.out
 
 
 def test_without_weights_a_script_is_told_what_to_run(beliefrag: Command, home: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from beliefrag.models.providers import MODEL_PROVIDERS
 from beliefrag.retrieval import RETRIEVERS
 from beliefrag.studies import STUDIES
 from beliefrag.verifiers import VERIFIERS
-from tests.cli.shell import ANSWER, QUESTION, Ran, in_shell, write_docs, write_script
+from tests.cli.shell import ANSWER, QUESTION, Ran, write_docs, write_script
 from tests.support.extension import install_extension
 
 Command = Callable[..., Ran]
@@ -25,7 +24,7 @@ REGISTRIES = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, STUDIES, MODEL_PR
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Makes this process know no more than a new one: what it finds out about packages is forgotten afterwards."""
+    """Forget before and after a test what this process knows of packages."""
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_reported", set())
         vars(registry).pop("_offers", None)
@@ -49,11 +48,8 @@ def question(home: Path, *more: str) -> list[str | Path]:
     return ["ask", QUESTION, "--docs", write_docs(home), "--model", model, "--json", *more]
 
 
-def test_a_method_of_another_package_answers_with_its_options(home: Path, tmp_path: Path) -> None:
-    # In a process of its own, as a person has it; the other tests are spared the start of one.
-    folder = install_extension(tmp_path / "site")
-    env = {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
-    ran = in_shell(*question(home, "--method", "two_searches:word=designer"), env=env)
+def test_a_method_of_another_package_answers_with_its_options(home: Path, installed: Command) -> None:
+    ran = installed(*question(home, "--method", "two_searches:word=designer"))
     assert ran.code == 0, ran.err
     assert ran.record["method"] == "two_searches"
     queries = [step["search"]["query"] for step in ran.record["steps"] if step["search"]]

@@ -61,7 +61,7 @@ def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: i
     process = subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     chunks: list[bytes] = []
-    # A terminal that nobody reads fills up and blocks the program, so it is read from the beginning.
+    # An unread terminal fills up and blocks the program, so it is read from the beginning.
     reader = threading.Thread(target=read_terminal, args=(ours, chunks))
     reader.start()
     wait_until_asked(chat_server, 1, process)
@@ -79,9 +79,7 @@ def test_the_terminal_is_restored(home: Path, chat_server: ChatServer, number: i
     assert b"Traceback" not in screen
 
 
-@pytest.mark.parametrize(
-    "arguments", [("ask",), ("ask", "--quiet"), ("config", "extensions"), ("config", "show"), ("--help",)]
-)
+@pytest.mark.parametrize("arguments", [("ask",), ("config", "show")])
 def test_a_closed_pipe_is_silent(home: Path, arguments: tuple[str, ...]) -> None:
     line = command(*arguments)
     if arguments[0] == "ask":
@@ -94,16 +92,10 @@ def test_a_closed_pipe_is_silent(home: Path, arguments: tuple[str, ...]) -> None
     assert without_progress(err.decode()) == ""
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_output_that_cannot_be_written_is_an_error(
-    home: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
-) -> None:
-    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    model = write_script(home, SURE, ANSWER)
-    for arguments in (
-        ("config", "show"),
-        ("ask", QUESTION, "--docs", write_docs(home), "--model", model, *BORROWED, "-q"),
-    ):
+def test_output_that_cannot_be_written_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_quietly = ("ask", QUESTION, "--docs", write_docs(home), "--model", write_script(home, SURE, ANSWER), *BORROWED)
+    for unbuffered, arguments in (("", ("config", "show")), ("1", (*ask_quietly, "-q"))):
+        monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(command(*arguments), check=False, stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 1

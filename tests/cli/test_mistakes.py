@@ -1,4 +1,4 @@
-"""What a person is told who asks wrongly, or whose machine refuses: one line with a remedy, and the exit code."""
+"""Wrong usage and failures: one line with a remedy, and the exit code."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ Command = Callable[..., Ran]
         (("ask", QUESTION, "--docs", ".", "--colour"), ("No such option: --colour",)),
         (("ask", QUESTION, "--docs", ".", "--set", "budget.rounds=many"), ("budget.rounds", "valid integer")),
         (("ask", QUESTION, "--docs", ".", "--set", "budget.rounds=-1"), ("rounds", "at least 0, not -1")),
-        (("ask", QUESTION, "--docs", ".", "--set", "budget.turns=1"), ("no setting 'budget.turns'", "config show")),
+        (
+            ("ask", QUESTION, "--docs", ".", "--set", "budget.turns=1"),
+            ("Unknown setting 'budget.turns'", "config show"),
+        ),
         (("ask", QUESTION, "--docs", ".", "--set", "budget.rounds"), ("section.key=value",)),
         (("ask", QUESTION, "--docs", ".", "--config", "none.toml"), ("none.toml",)),
         (("ask", QUESTION, "--docs", ".", "--model", "scripted:none.jsonl"), ("none.jsonl",)),
         (("ask", QUESTION, "--docs", "a.md", "--model", "m", *BORROWED), ("OPENAI_API_KEY",)),
         (("serve", "http", "--docs", "x", "--set", "limits.queue=-1"), ("limits.queue", "greater than or equal to 0")),
-        (("serve", "http", "--docs", "x", "--set", "limits.row=1"), ("no setting 'limits.row'", "queue")),
+        (("serve", "http", "--docs", "x", "--set", "limits.row=1"), ("Unknown setting 'limits.row'", "queue")),
         (("aks", QUESTION), ("No such command 'aks'", "ask")),
         (("models",), ("'model'? See",)),
     ],
@@ -64,7 +67,7 @@ def test_wrong_usage_exits_with_2(
         (("--docs", "nowhere"), ("nowhere does not exist",)),
         (("--docs", "empty"), ("nothing to index", ".md")),
         (("--index", "docs"), ("docs", "beliefrag index")),
-        (("--docs", "docs", "--model", "local:nobody"), ("nobody",)),
+        (("--docs", "docs", "--model", "local:unheard"), ("unheard",)),
         (("--docs", "docs", "--model", "local:docs/fram.md"), ("fram.md is not", "(*.gguf)")),
         (("--docs", "docs", "--model", "local:qwen2.5-coder-1.5b"), ("not on this machine", "beliefrag model pull")),
     ],
@@ -125,13 +128,9 @@ def test_a_cache_folder_that_cannot_be_written_to(
     expect_one_line(ran, 2, str(cache), "BELIEFRAG_CACHE_DIR", "--set", "cache=false")
 
 
-def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
-    model = write_script(home, SURE, ANSWER)
-    raw = [os.fsencode(word) for word in command("ask", "Who", "--docs", write_docs(home), "--model", model, *BORROWED)]
-    raw[raw.index(b"Who")] = b"Who \xff approves?"
-    done = subprocess.run(raw, capture_output=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert done.stdout == b"" and b"UTF-8" in done.stderr and done.stderr.count(b"\n") == 1
+def test_a_question_of_invalid_utf_8_is_refused(beliefrag: Command, home: Path) -> None:
+    ran = beliefrag("ask", os.fsdecode(b"Who \xff approves?"), "--docs", write_docs(home), *BORROWED)
+    expect_one_line(ran, 2, "UTF-8")
 
 
 @pytest.mark.parametrize(
@@ -167,17 +166,13 @@ def test_a_read_only_cache_folder_leads_to_the_variable_that_moves_it(
     expect_one_line(ran, 1, f"{cache}/indexes/", "Permission denied. Check its permissions, or set BELIEFRAG_CACHE_DIR")
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-def test_a_full_disk_is_told_in_one_line_and_keeps_the_index_that_was_there(
-    beliefrag: Command, home: Path, is_new: bool
-) -> None:
+def test_a_full_disk_is_told_in_one_line_and_keeps_the_index_that_was_there(beliefrag: Command, home: Path) -> None:
     index = home / "ships"
     (home / "big").mkdir()
     for number in range(20):
         rows = (" ".join(f"w{number * 997 + row * 89 + word}" for word in range(80)) for row in range(100))
         (home / "big" / f"{number}.md").write_text("\n\n".join(rows), encoding="utf-8")
-    if not is_new:
-        beliefrag("index", write_docs(home), "--out", index)
+    beliefrag("index", write_docs(home), "--out", index)
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
@@ -187,7 +182,6 @@ def test_a_full_disk_is_told_in_one_line_and_keeps_the_index_that_was_there(
     ran = Ran(done.returncode, done.stdout, done.stderr)
     expect_one_line(ran, 1, "ships cannot be written: File too large. Free some space", "another disk", "again")
     assert not any(word in ran.err for word in ("thread", "writer", "panicked", "io::Error"))
-    if not is_new:
-        assert len(Bm25Index.open(index)) == 3
+    assert len(Bm25Index.open(index)) == 3
     assert beliefrag("index", home / "big", "--out", index).code == 0
     assert len(Bm25Index.open(index)) > 100

@@ -1,4 +1,4 @@
-"""--trace: the events of an episode on disk, as they happen."""
+"""What `beliefrag ask` writes: the steps of --trace as they happen, the cache, and nothing else."""
 
 from __future__ import annotations
 
@@ -71,3 +71,31 @@ def test_a_pipe_is_written_to_as_it_is(beliefrag: Command, ask: tuple[object, ..
     reader.join(200)
     assert json.loads(read[-1])["outcome"] == "answered"
     assert (home / "pipe").is_fifo()
+
+
+def test_nothing_is_written_but_the_cache_and_what_was_named(beliefrag: Callable[..., Ran], home: Path) -> None:
+    root = home.parent
+    docs, model = write_docs(home), write_script(home, SURE, ANSWER)
+
+    def outside() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in root.rglob("*") if not path.is_relative_to(root / "cache")}
+
+    before = outside()
+    given = ("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED)
+    for arguments in (
+        ("--help",),
+        given,
+        (*given, "--json"),
+        ("demo", "--list"),
+        ("demo", "--model", model, *BORROWED),
+        ("doctor", "--docs", docs, "--model", model, *BORROWED),
+        ("config", "show"),
+        ("prompt",),
+        ("model", "pull"),
+    ):
+        assert beliefrag(*arguments).code in (0, 1), arguments
+    assert outside() == before
+    assert beliefrag(*given, "--trace", "named.jsonl").code == 0
+    assert beliefrag("index", docs, "--out", "named.index").code == 0
+    new = {path.relative_to(home).parts[0] for path in outside().keys() - before.keys()}
+    assert new == {"named.jsonl", "named.index"}

@@ -10,9 +10,8 @@ import pytest
 
 from beliefrag import BeliefRAG, Episode, Hit, Passage, Retriever, Settings, Step
 from beliefrag.calibration import load_artifact
-from beliefrag.errors import CalibrationError, SettingsError
+from beliefrag.errors import BeliefRAGError, CalibrationError, SettingsError
 from beliefrag.models.scripted import Scripted
-from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import Bm25Index
 from tests.support.episodes import PlannedRetriever, hits, verdict
 from tests.support.messages import mentions
@@ -49,6 +48,9 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert result.answerability > 0.5
     assert result.belief is not None
     assert str(result).startswith("Larvik (answered, answerability 0.")
+    assert mentions(result.made_with["calibration"], "published;", "borrowed", "openai:gpt-oss-120b")
+    assert len(result.made_with["corpus"]) == 32
+    assert (result.verifier, result.model.partition(":")[0]) == ("structured", "scripted")
 
 
 def test_any_method_answers_and_a_calibration_is_needed_only_by_those_that_say_so(tmp_path: Path) -> None:
@@ -57,10 +59,25 @@ def test_any_method_answers_and_a_calibration_is_needed_only_by_those_that_say_s
         result = rag.ask("Which ship?")
     assert (result.answer, result.answerability, result.belief) == ("Larvik", None, None)
     assert result.made_with["method_options"] == "rounds=1"
-    with pytest.raises(CalibrationError):
-        BeliefRAG(passages=PASSAGES, model=model)
-    with pytest.raises(SettingsError, match="'tea_leaves'"):
-        BeliefRAG(passages=PASSAGES, model=model, retriever="tea_leaves")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "remedy"),
+    [
+        ({"passages": PASSAGES, "borrow": None}, "No calibration", "--borrow published"),
+        ({"passages": PASSAGES, "retriever": "tea_leaves"}, "'tea_leaves'", "bm25"),
+        ({}, "one source of passages", ""),
+        ({"passages": PASSAGES, "index": "somewhere"}, "one source of passages", ""),
+        ({"passages": ["The ship Fram"]}, "holds a str", "Passage(id, title, text)"),
+        ({"passages": PASSAGES, "settings": Settings()}, "not both", ""),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_with_what_to_give(
+    tmp_path: Path, options: dict[str, Any], problem: str, remedy: str
+) -> None:
+    with pytest.raises(BeliefRAGError, match=problem) as refused:
+        BeliefRAG(**given(tmp_path) | options)
+    assert remedy in refused.value.remedy
 
 
 def test_a_retriever_whose_scores_have_no_say_is_told_in_the_trace(tmp_path: Path) -> None:
@@ -73,27 +90,6 @@ def test_a_retriever_whose_scores_have_no_say_is_told_in_the_trace(tmp_path: Pat
     assert result.made_with["relevance"].startswith("0.5 for all evidence")
 
 
-def test_a_result_says_what_it_was_made_with(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-        result = rag.ask("Which ship?")
-    made_with = result.made_with
-    assert mentions(made_with["calibration"], "published;", "borrowed", "openai:gpt-oss-120b")
-    assert result.verifier == "structured"
-    assert result.model.startswith("scripted:")
-    assert len(made_with["corpus"]) == 32
-
-
-def test_texts_in_place_of_passages_are_refused_with_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="holds a str") as refused:
-        BeliefRAG(passages=["The ship Fram"], **given(tmp_path))  # type: ignore[list-item]
-    assert "Passage(id, title, text)" in refused.value.remedy
-
-
-async def test_an_object_can_be_entered_in_a_coroutine(tmp_path: Path) -> None:
-    async with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-        assert (await rag.aask("In which town was the designer of the Fram born?")).answer == "Larvik"
-
-
 def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -102,12 +98,6 @@ def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> No
     with BeliefRAG(folder, **given(tmp_path)) as rag:
         assert rag.ask("Who designed the Fram?").read_passages[0].source.endswith("fram.txt")
         assert [Path(skipped.path).name for skipped in rag.skipped] == ["broken.pdf"]
-
-
-def test_any_object_with_a_search_method_is_a_retriever(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("mine"))
-    with BeliefRAG(retriever=retriever, **given(tmp_path)) as rag:
-        assert rag.ask("Which ship?").sources == ("mine",)
 
 
 def test_a_retriever_that_was_given_is_not_closed_and_one_that_was_opened_is(
@@ -126,35 +116,25 @@ def test_a_retriever_that_was_given_is_not_closed_and_one_that_was_opened_is(
     assert len(closed) == 1
 
 
-def test_ask_works_inside_a_running_event_loop(tmp_path: Path) -> None:
-    async def notebook() -> str | None:
-        with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-            return rag.ask("Which ship?").answer
-
-    assert asyncio.run(notebook()) == "Larvik"
-
-
-async def test_aask_answers_several_questions_side_by_side(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
+async def test_aask_answers_several_questions_side_by_side_and_ask_works_in_a_running_loop(tmp_path: Path) -> None:
+    async with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
         results = await asyncio.gather(*(rag.aask(f"Which ship {n}?") for n in range(8)))
+        assert rag.ask("Which ship?").answer == "Larvik"
     assert [result.answer for result in results] == ["Larvik"] * 8
     assert [result.question.text for result in results] == [f"Which ship {n}?" for n in range(8)]
 
 
-async def test_stream_yields_events_from_started_to_finished(tmp_path: Path) -> None:
+async def test_a_stream_goes_from_the_opening_to_the_whole_episode_with_or_without_an_event_loop(
+    tmp_path: Path,
+) -> None:
     with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-        stream = [event async for event in rag.stream("Which ship did Archer design?")]
-    assert isinstance(stream[0], Episode) and isinstance(stream[-1], Episode)
-    assert [step.action for step in stream if isinstance(step, Step)] == ["RETRIEVE", "ANSWER"]
-
-
-def test_events_yields_the_same_without_an_event_loop(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-        stream = list(rag.events("Which ship did Archer design?"))
-        with pytest.raises(SettingsError, match="empty"):
-            list(rag.events(" "))
-    assert isinstance(stream[0], Episode) and isinstance(stream[-1], Episode)
-    assert [step.action for step in stream if isinstance(step, Step)] == ["RETRIEVE", "ANSWER"]
+        streams = [[each async for each in rag.stream("Which ship?")], list(rag.events("Which ship?"))]
+        for ask in (rag.ask, lambda question: list(rag.events(question))):
+            with pytest.raises(SettingsError, match="empty"):
+                ask("   ")
+    for stream in streams:
+        assert isinstance(stream[0], Episode) and isinstance(stream[-1], Episode)
+        assert [step.action for step in stream if isinstance(step, Step)] == ["RETRIEVE", "ANSWER"]
 
 
 def test_search_finds_passages_without_asking_a_model(tmp_path: Path) -> None:
@@ -177,78 +157,19 @@ def test_a_retriever_that_does_not_say_how_to_read_its_scores_is_refused_in_one_
     assert "IGNORE_SCORES" in refused.value.remedy
 
 
-def test_a_retriever_may_say_where_its_scores_lie(tmp_path: Path) -> None:
-    class Scaled(PlannedRetriever):
-        score_scale = ScoreScale(location=100.0, scale=1.0)
-
-    relevance = []
-    for kind in (PlannedRetriever, Scaled):
-        with BeliefRAG(retriever=kind(hits("a", score=20.0)), **given(tmp_path)) as rag:
-            measured = rag.ask("Which ship?").steps[1].diagnostics
-        assert measured is not None
-        relevance.append(measured.relevance)
-    assert relevance[0] == pytest.approx(0.5)
-    assert relevance[1] < 1e-6
+def test_replies_are_kept_between_objects_and_cost_what_they_cost_when_they_were_made(tmp_path: Path) -> None:
+    used = []
+    for cache in (False, True, True):
+        with BeliefRAG(passages=PASSAGES, **given(tmp_path), cache=cache) as rag:
+            used.append(rag.ask("Which ship did Archer design?").usage)
+        assert (tmp_path / "cache").exists() is cache
+    assert [usage.cached_calls for usage in used] == [0, 0, 2]
+    assert used[0].tokens == used[1].tokens == used[2].tokens > 0
 
 
-def test_a_failure_is_an_outcome_and_not_an_exception(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **given(tmp_path, SURE)) as rag:
-        result = rag.ask("Which ship did Archer design?")
-    assert result.outcome == "failed"
-    assert result.answer is None
-
-
-def test_replies_are_kept_between_objects(tmp_path: Path) -> None:
-    for expected in (0, 2):
-        with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-            result = rag.ask("Which ship did Archer design?")
-        assert result.usage.cached_calls == expected
-        assert result.usage.tokens > 0
-
-
-def test_a_cached_reply_costs_what_it_cost_when_it_was_made(tmp_path: Path) -> None:
-    costs = []
-    for _ in range(2):
-        with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag:
-            costs.append(rag.ask("Which ship did Archer design?").usage.tokens)
-    assert costs[0] == costs[1]
-
-
-def test_without_the_cache_nothing_is_written(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **given(tmp_path), cache=False) as rag:
-        rag.ask("Which ship did Archer design?")
-    assert not (tmp_path / "cache").exists()
-
-
-def test_a_model_without_a_calibration_of_its_own_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CalibrationError, match="--borrow published"):
-        BeliefRAG(passages=PASSAGES, model=given(tmp_path)["model"])
-
-
-@pytest.mark.parametrize("sources", [{}, {"passages": PASSAGES, "index": "somewhere"}])
-def test_exactly_one_source_of_passages_is_needed(tmp_path: Path, sources: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="one source of passages"):
-        BeliefRAG(**sources, **given(tmp_path))
-
-
-def test_settings_come_whole_or_by_name_but_not_both(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="not both"):
-        BeliefRAG(passages=PASSAGES, settings=Settings(), model="x")
-
-
-def test_an_empty_question_is_refused(tmp_path: Path) -> None:
-    with BeliefRAG(passages=PASSAGES, **given(tmp_path)) as rag, pytest.raises(SettingsError, match="empty"):
-        rag.ask("   ")
-
-
-def test_closing_twice_is_harmless_and_closing_unused_too(tmp_path: Path) -> None:
+def test_closing_twice_is_harmless_and_nothing_is_asked_after_it(tmp_path: Path) -> None:
     rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
     rag.close()
-    rag.close()
-
-
-def test_asking_after_closing_is_refused(tmp_path: Path) -> None:
-    rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
     rag.close()
     with pytest.raises(SettingsError, match="closed"):
         rag.ask("Which ship?")

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from beliefrag.errors import MissingExtra, SettingsError
 from tests.support.messages import mentions
 
 HIDDEN = """
@@ -36,13 +35,6 @@ def test_an_absent_library_is_told_in_one_line_with_the_extra_to_install(extra: 
     assert "\n" not in line
     assert mentions(line, f"MissingExtra {what}", "library", "cannot be imported")
     assert line.endswith(f"pip install 'beliefrag[{extra}]'")
-
-
-def test_a_missing_extra_is_an_error_of_ours_and_an_import_error() -> None:
-    error = MissingExtra("This", "that", ImportError("no"))
-    assert isinstance(error, SettingsError)
-    assert isinstance(error, ImportError)
-    assert mentions(str(error), "This", "no.", "pip install 'beliefrag[that]'")
 
 
 def test_the_package_and_its_front_door_import_neither_library() -> None:

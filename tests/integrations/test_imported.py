@@ -77,5 +77,5 @@ def test_what_cannot_be_imported_is_named(path: str, problem: str) -> None:
 
 
 def test_what_is_no_retriever_is_refused() -> None:
-    with pytest.raises(SettingsError, match="Give it a method search"):
+    with pytest.raises(SettingsError, match="not a retriever"):
         open_retriever(RETRIEVERS.choose("imported:path=my_search_of_tests:nothing"), PassageSource())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -28,7 +27,19 @@ from beliefrag.integrations.langchain import (
 )
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import Bm25Index, Retriever
-from tests.integrations.words import ANSWER, DECLINING, PASSAGES, QUESTION, SURE, TEXTS, UNSURE, counted, settings
+from tests.integrations.words import (
+    ANSWER,
+    DECLINING,
+    PASSAGES,
+    QUESTION,
+    SURE,
+    TEXTS,
+    UNSURE,
+    check_failing,
+    check_hostile,
+    counted,
+    settings,
+)
 from tests.support.endless import Endless, all_cancelled, asked
 from tests.test_hostile_passages import ATTACKS
 
@@ -98,13 +109,7 @@ def test_distances_are_turned_so_that_more_is_better_and_ranks_are_reciprocals()
     assert [hit.score for hit in FromLangChain(store(), scores="rank").search("ship", 2)] == [1.0, 0.5]
 
 
-def test_a_store_without_relevance_scores_says_what_to_do() -> None:
-    with pytest.raises(RetrievalError, match="InMemoryVectorStore failed") as caught:
-        FromLangChain(store()).search("ship", 2)
-    assert "scores='similarity'" in caught.value.remedy
-
-
-def test_relevance_scores_are_used_where_a_store_has_them() -> None:
+def test_relevance_scores_are_used_where_a_store_has_them_or_else_another_kind_is_named() -> None:
     class WithRelevance(InMemoryVectorStore):
         def _select_relevance_score_fn(self) -> Any:
             return lambda similarity: (similarity + 1) / 2
@@ -112,6 +117,9 @@ def test_relevance_scores_are_used_where_a_store_has_them() -> None:
     rich = WithRelevance(Words())
     rich.add_texts(["alpha beta"], ids=["a"])
     assert FromLangChain(rich).search("alpha beta", 1)[0].score == pytest.approx(1.0)
+    with pytest.raises(RetrievalError, match="InMemoryVectorStore failed") as caught:
+        FromLangChain(store()).search("ship", 2)
+    assert "scores='similarity'" in caught.value.remedy
 
 
 def test_a_store_retriever_is_told_how_many_documents_are_wanted() -> None:
@@ -143,66 +151,45 @@ def test_a_measured_scale_gives_relevance_its_say(tmp_path: Path) -> None:
     seen = []
     for retriever in (plain, scaled):
         with BeliefRAG(retriever=retriever, **settings(tmp_path)) as rag:
-            decided = rag.ask(QUESTION).steps
-        assert decided[-1].diagnostics is not None
-        seen.append(decided[-1].diagnostics.relevance)
+            diagnostics = rag.ask(QUESTION).steps[-1].diagnostics
+        assert diagnostics is not None
+        seen.append(diagnostics.relevance)
     assert seen[0] == pytest.approx(0.5, abs=1e-6)
     assert seen[1] > 0.52
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
-    [({"score_key": "s"}, "for retrievers"), ({"scores": "rank", "scale": ScoreScale(1, 1)}, "need no scale")],
+    ("source", "options", "problem"),
+    [
+        (store(), {"score_key": "s"}, "for retrievers"),
+        (store(), {"scores": "rank", "scale": ScoreScale(1, 1)}, "need no scale"),
+        (Listed(documents=[]), {"scores": "rank"}, "for vector stores"),
+        (Listed(documents=[]), {"scale": ScoreScale(1, 1)}, "need no scale"),
+        ("a path", {}, "neither"),
+    ],
 )
-def test_options_that_do_not_fit_a_store_are_refused(options: dict[str, Any], problem: str) -> None:
+def test_options_that_do_not_fit_their_source_are_refused(source: Any, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
-        FromLangChain(store(), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"), [({"scores": "rank"}, "for vector stores"), ({"scale": ScoreScale(1, 1)}, "need no scale")]
-)
-def test_options_that_do_not_fit_a_retriever_are_refused(options: dict[str, Any], problem: str) -> None:
-    with pytest.raises(SettingsError, match=problem):
-        FromLangChain(Listed(documents=[]), **options)
-
-
-def test_something_that_is_no_retriever_is_refused() -> None:
-    with pytest.raises(SettingsError, match="neither"):
-        FromLangChain("a path")  # type: ignore[arg-type]
+        FromLangChain(source, **options)
 
 
 def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Path) -> None:
-    with BeliefRAG(retriever=FromLangChain(Listed(documents=[], failing=True)), **settings(tmp_path)) as rag:
-        failed = rag.ask(QUESTION)
-    assert failed.cause == "RetrievalError"
-    assert "ConnectionError: the cluster is away" in failed.message
+    check_failing(FromLangChain(Listed(documents=[], failing=True)), tmp_path)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_in_a_document_stays_inside_its_passage(tmp_path: Path, attack: str) -> None:
     hostile = Document(attack, id=attack, metadata={"title": attack, "source": attack, "instructions": attack})
-    retriever = FromLangChain(Listed(documents=[Document(TEXTS["fram"]), hostile]))
-    with BeliefRAG(retriever=retriever, **settings(tmp_path)) as rag:
-        result = rag.ask(QUESTION)
-    assert result.answer == "Colin Archer"
-    for call in result.calls:
-        prompt = call.messages[1]["content"]
-        assert len(re.findall(r"^<passage id=\"\d+\".*</passage>$", prompt, re.MULTILINE)) == 2
-        assert prompt.count("<passage") == 2
-        assert "<|" not in prompt
+    check_hostile(FromLangChain(Listed(documents=[Document(TEXTS["fram"]), hostile])), tmp_path)
 
 
-def test_our_index_is_a_langchain_retriever() -> None:
+async def test_our_index_or_an_open_beliefrag_is_a_langchain_retriever(tmp_path: Path) -> None:
     retriever = LangChainRetriever(retriever=Bm25Index.in_memory(PASSAGES), k=2)
     found = retriever.invoke("Where was Colin Archer born?")
     assert [document.id for document in found] == ["archer", "fram"]
     assert found[0].page_content == TEXTS["archer"]
     assert (found[0].metadata["title"], found[0].metadata["source"]) == ("Archer", "archer.md")
     assert found[0].metadata["score"] > found[1].metadata["score"]
-
-
-async def test_an_open_beliefrag_is_a_langchain_retriever_too(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
         found = await LangChainRetriever(retriever=rag, k=1).ainvoke("Larvik")
     assert [document.id for document in found] == ["archer"]
@@ -277,15 +264,6 @@ async def test_pieces_of_a_stream_add_up_to_what_invoke_gives(tmp_path: Path) ->
         # Seconds are the one thing that differs between two runs.
         assert {**total, "usage": None} == {**whole, "usage": None}
         assert total["usage"]["tokens"] == whole["usage"]["tokens"]
-
-
-async def test_a_batch_is_answered_in_its_order(tmp_path: Path) -> None:
-    questions: list[Any] = [f"{QUESTION} {n}" for n in range(4)]
-    with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
-        runnable = BeliefRAGRunnable(rag)
-        answers = runnable.batch(questions, {"max_concurrency": 2}) + await runnable.abatch(questions)
-    assert [answer["question"] for answer in answers] == questions * 2
-    assert {answer["answer"] for answer in answers} == {"Colin Archer"}
 
 
 async def test_callbacks_see_the_chain_and_a_search_with_langchain_as_its_child(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool
 
 from beliefrag import BeliefRAG, Passage
-from beliefrag.calibration import load_artifact
-from beliefrag.errors import CalibrationError, RetrievalError, SettingsError
+from beliefrag.errors import RetrievalError, SettingsError
 from beliefrag.integrations.llamaindex import (
     BeliefRAGQueryEngine,
     BeliefRAGResponse,
@@ -29,9 +27,20 @@ from beliefrag.integrations.llamaindex import (
     LlamaIndexRetriever,
     measured_scale,
 )
-from beliefrag.models.scripted import Scripted
 from beliefrag.retrieval import Bm25Index, Retriever
-from tests.integrations.words import ANSWER, DECLINING, PASSAGES, QUESTION, SURE, TEXTS, UNSURE, counted, settings
+from tests.integrations.words import (
+    ANSWER,
+    DECLINING,
+    PASSAGES,
+    QUESTION,
+    SURE,
+    TEXTS,
+    UNSURE,
+    check_failing,
+    check_hostile,
+    counted,
+    settings,
+)
 from tests.support.endless import Endless, all_cancelled, asked
 from tests.test_hostile_passages import ATTACKS
 
@@ -99,9 +108,7 @@ def test_metadata_is_no_part_of_the_text() -> None:
 
 
 def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Path) -> None:
-    with BeliefRAG(retriever=FromLlamaIndex(Failing()), **settings(tmp_path)) as rag:
-        failed = rag.ask(QUESTION)
-    assert (failed.cause, "the cluster is away" in failed.message) == ("RetrievalError", True)
+    check_failing(FromLlamaIndex(Failing()), tmp_path)
 
 
 def test_something_that_is_no_retriever_is_refused() -> None:
@@ -109,30 +116,12 @@ def test_something_that_is_no_retriever_is_refused() -> None:
         FromLlamaIndex("a path")  # type: ignore[arg-type]
 
 
-def test_a_retriever_with_a_name_is_refused_a_calibration_of_another_ranking(tmp_path: Path) -> None:
-    opened = settings(tmp_path) | {"borrow": None, "calibration": str(tmp_path / "mine.json")}
-    own = {"name": "mine", "backbone": Scripted(tmp_path / "model.jsonl").identity, "verifier": "structured"}
-    artifact = load_artifact("qwen2.5-coder-1.5b").model_copy(update={**own, "prompts": {}})
-    (tmp_path / "mine.json").write_text(artifact.model_dump_json(), encoding="utf-8")
-    with pytest.raises(CalibrationError, match=r"retriever bm25 .*words 64.*--borrow"):
-        BeliefRAG(retriever=FromLlamaIndex(vector_retriever(), identity="words 64"), **opened)
-    with BeliefRAG(retriever=FromLlamaIndex(vector_retriever()), **opened) as rag:
-        assert "retriever does not say" in rag.ask(QUESTION).made_with["calibration"]
-
-
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_an_attack_in_a_node_stays_inside_its_passage(tmp_path: Path, attack: str) -> None:
     hostile = TextNode(id_=attack, text=attack, metadata={"title": attack, "file_path": attack, "more": attack})
     fine = TextNode(text=TEXTS["fram"])
-    retriever = FromLlamaIndex(Given(NodeWithScore(node=fine, score=0.9), NodeWithScore(node=hostile, score=0.8)))
-    with BeliefRAG(retriever=retriever, **settings(tmp_path)) as rag:
-        result = rag.ask(QUESTION)
-    assert result.answer == "Colin Archer"
-    for call in result.calls:
-        prompt = call.messages[1]["content"]
-        assert len(re.findall(r"^<passage id=\"\d+\".*</passage>$", prompt, re.MULTILINE)) == 2
-        assert prompt.count("<passage") == 2
-        assert "<|" not in prompt
+    given = Given(NodeWithScore(node=fine, score=0.9), NodeWithScore(node=hostile, score=0.8))
+    check_hostile(FromLlamaIndex(given), tmp_path)
 
 
 async def test_our_index_is_a_llamaindex_retriever_in_their_own_query_engine() -> None:

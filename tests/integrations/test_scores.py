@@ -4,8 +4,6 @@ import pytest
 
 from beliefrag.errors import RetrievalError, SettingsError
 from beliefrag.integrations.foreign import foreign_passage, measured_scale, to_hits
-from beliefrag.policy.diagnostics import relevance
-from beliefrag.retrieval import IGNORE_SCORES
 from beliefrag.types import Passage
 from tests.support.episodes import PlannedRetriever, hits
 
@@ -26,24 +24,10 @@ def test_a_passage_that_comes_twice_is_one_hit() -> None:
     assert [hit.passage.id for hit in to_hits([(A, 3.0), (A, 2.0), (B, 1.0)], 2, scores_needed=True)] == ["a", "b"]
 
 
-def test_ranks_do_not_stand_in_where_a_scale_for_scores_was_given() -> None:
-    with pytest.raises(RetrievalError, match="no score"):
-        to_hits([(A, None)], 5, scores_needed=True)
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf])
-def test_a_score_that_is_no_number_is_an_error(score: float) -> None:
-    with pytest.raises(RetrievalError, match="finite"):
-        to_hits([(A, score)], 5, scores_needed=False)
-
-
-def test_asking_for_nothing_finds_nothing() -> None:
-    assert to_hits([(A, 1.0)], 0, scores_needed=False) == []
-
-
-@pytest.mark.parametrize("scores", [(1.0, 0.5), (0.99, 0.01), (-30.0,), (250.0, 3.0)])
-def test_without_a_scale_relevance_is_one_half_whatever_the_scores(scores: tuple[float, ...]) -> None:
-    assert relevance(scores, IGNORE_SCORES, 5) == pytest.approx(0.5, abs=1e-6)
+@pytest.mark.parametrize(("score", "problem"), [(None, "no score"), (math.nan, "finite"), (math.inf, "finite")])
+def test_what_cannot_be_compared_with_a_scale_is_an_error(score: float | None, problem: str) -> None:
+    with pytest.raises(RetrievalError, match=problem):
+        to_hits([(A, score)], 5, scores_needed=True)
 
 
 def test_a_measured_scale_is_mean_and_spread_of_the_scores_of_the_queries() -> None:
@@ -60,9 +44,7 @@ def test_a_scale_cannot_be_measured_on_nothing() -> None:
 
 
 def make(text: str, identifier: str | None = None, **metadata: object) -> Passage:
-    return foreign_passage(
-        text, metadata, identifier=identifier, title_keys=["title", "file_name"], source_keys=["source"]
-    )
+    return foreign_passage(text, metadata, identifier, ["title", "file_name"])
 
 
 def test_a_text_without_an_id_has_the_same_id_always_and_another_text_another() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from beliefrag import BeliefRAG, Retriever
 from beliefrag.types import Passage
 from tests.support.episodes import verdict
 
@@ -43,3 +44,23 @@ def counted(text: str, size: int = 64) -> list[float]:
     for word in re.findall(r"\w+", text.lower()):
         vector[crc32(word.encode()) % size] += 1.0
     return vector
+
+
+def check_failing(retriever: Retriever, folder: Path) -> None:
+    """A search that fails makes the episode fail, and it answers nothing."""
+    with BeliefRAG(retriever=retriever, **settings(folder)) as rag:
+        episode = rag.ask(QUESTION)
+    assert (episode.outcome, episode.cause, episode.answer) == ("failed", "RetrievalError", None)
+    assert "ConnectionError: the cluster is away" in episode.message
+
+
+def check_hostile(retriever: Retriever, folder: Path) -> None:
+    """Of two passages, the one that attacks stays inside its delimiters in every prompt."""
+    with BeliefRAG(retriever=retriever, **settings(folder)) as rag:
+        episode = rag.ask(QUESTION)
+    assert episode.answer == "Colin Archer" and episode.calls
+    for call in episode.calls:
+        prompt = call.messages[1]["content"]
+        assert len(re.findall(r"^<passage id=\"\d+\".*</passage>$", prompt, re.MULTILINE)) == 2
+        assert prompt.count("<passage") == 2
+        assert "<|" not in prompt

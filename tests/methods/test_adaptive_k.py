@@ -1,11 +1,12 @@
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.methods.adaptive_k import AdaptiveK, LargestDrop
+from beliefrag.methods.adaptive_k import AdaptiveK
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import play, script
 from tests.support.reading import actions, calls, says
@@ -23,40 +24,32 @@ class Scored:
         return [Hit(Passage(f"p{i}", "", f"text {i}"), score) for i, score in enumerate(self.scores[:k])]
 
 
+TAIL = [30.0, 28.0, *[27.0 - i / 100 for i in range(17)], 1.0]
+
+
 @pytest.mark.parametrize(
-    ("scores", "kept"),
+    ("scores", "kept", "options"),
     [
-        ([30, 29, 28, 12, 11], 3),
-        ([30, 10, 9, 8], 1),
-        ([30, 29, 28, 1], 3),
-        ([9, 6, 3, 0], 1),  # equal drops: the first
-        ([7, 7, 7], 3),  # no drop, no cut
-        ([7], 1),
-        ([], 0),
+        ([30, 29, 28, 12, 11], 3, {"buffer": 0, "tail": 0.0}),
+        ([30, 10, 9, 8], 1, {"buffer": 0, "tail": 0.0}),
+        ([9, 6, 3, 0], 1, {"buffer": 0, "tail": 0.0}),  # equal drops: the first
+        ([7, 7, 7], 3, {"buffer": 0, "tail": 0.0}),  # no drop, no cut
+        ([7], 1, {"buffer": 0, "tail": 0.0}),
+        ([], 0, {"buffer": 0, "tail": 0.0}),
+        ([30, 10, 9, 8], 2, {"buffer": 1}),
+        ([30, 10, 9, 8], 4, {"buffer": 9}),
+        ([30.0, *[10.0 - i / 100 for i in range(40)]], 6, {}),
+        (TAIL, 19, {"buffer": 0, "tail": 0.0}),
+        (TAIL, 1, {"buffer": 0}),  # a drop in the last tenth is no cut
     ],
 )
-def test_the_cut_is_at_the_largest_drop(scores: list[float], kept: int) -> None:
-    assert LargestDrop(buffer=0, tail=0.0).keep(scores) == kept
-
-
-def test_a_buffer_keeps_passages_below_the_drop_too() -> None:
-    assert LargestDrop(buffer=1).keep([30, 10, 9, 8]) == 2
-    assert LargestDrop(buffer=9).keep([30, 10, 9, 8]) == 4
-
-
-def test_five_passages_below_the_drop_are_kept_unless_told_otherwise() -> None:
-    assert AdaptiveK().cut.keep([30.0, *[10.0 - i / 100 for i in range(40)]]) == 6
-
-
-def test_a_drop_in_the_extreme_tail_is_no_cut() -> None:
-    scores = [30.0, 28.0, *[27.0 - i / 100 for i in range(17)], 1.0]
-    assert LargestDrop(buffer=0, tail=0.0).keep(scores) == 19
-    assert LargestDrop(buffer=0).keep(scores) == 1
+def test_the_cut_is_at_the_largest_drop(scores: list[float], kept: int, options: dict[str, Any]) -> None:
+    assert AdaptiveK(**options).keep(scores) == kept
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1), st.integers(0, 5))
 def test_a_cut_keeps_at_least_one_and_at_most_all(scores: list[float], buffer: int) -> None:
-    assert 1 <= LargestDrop(buffer=buffer).keep(scores) <= len(scores)
+    assert 1 <= AdaptiveK(buffer=buffer).keep(scores) <= len(scores)
 
 
 async def test_the_scores_of_a_deep_list_say_how_many_passages_are_kept(tmp_path: Path) -> None:

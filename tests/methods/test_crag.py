@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from beliefrag.methods.crag import Crag
-from beliefrag.methods.strips import keep_best_strips
-from beliefrag.record import Episode
 from beliefrag.types import Budget, Hit, Passage
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
 from tests.support.messages import mentions
@@ -24,10 +22,6 @@ def grades(*values: float) -> dict[str, Any]:
 def helps(passage: str, probability: float) -> dict[str, Any]:
     """The odds of yes for one passage."""
     return says("grader", "yes", match=f"alpha{passage}", logprobs={"yes": probability, "no": 1 - probability})
-
-
-async def play_with_probabilities(model: Any, retriever: Any) -> Episode:
-    return await play(model, retriever, method=CRAG, verifier="probability")
 
 
 async def test_one_good_passage_makes_the_evidence_correct(tmp_path: Path) -> None:
@@ -60,34 +54,43 @@ async def test_of_ambiguous_evidence_the_poor_passages_go_and_the_query_knows_th
     assert "alphaa" in written and "alphab" not in written
 
 
-async def test_each_passage_is_graded_by_its_probability_and_only_until_one_is_correct(tmp_path: Path) -> None:
-    model = script(tmp_path, helps("a", 0.2), helps("b", 0.95), ANSWER)
-    result = await play_with_probabilities(model, PlannedRetriever(hits("a", "b", "c")))
-    assert result.outcome == "answered"
-    # The third passage could not change what follows: it is not paid for.
-    assert calls(result) == {"grader": 2, "answer": 1}
+@pytest.mark.parametrize(
+    ("lines", "used"),
+    [
+        # The third passage could not change what follows: it is not paid for.
+        ((helps("a", 0.2), helps("b", 0.95)), {"grader": 2, "answer": 1}),
+        # A passage that is found again is not graded again.
+        (
+            (helps("a", 0.2), helps("b", 0.1), helps("c", 0.2), CORRECTED, helps("d", 0.9)),
+            {"grader": 4, "rewriter": 1, "answer": 1},
+        ),
+    ],
+)
+async def test_each_passage_is_graded_once_by_its_probability_and_only_until_one_is_correct(
+    tmp_path: Path, lines: tuple[dict[str, Any], ...], used: dict[str, int]
+) -> None:
+    retriever = PlannedRetriever(hits("a", "b", "c"), hits("b", "d"))
+    result = await play(script(tmp_path, *lines, ANSWER), retriever, method=CRAG, verifier="probability")
+    assert (result.outcome, calls(result)) == ("answered", used)
 
 
-async def test_a_passage_is_graded_once(tmp_path: Path) -> None:
-    model = script(tmp_path, helps("a", 0.2), helps("b", 0.1), CORRECTED, helps("c", 0.9), ANSWER)
-    retriever = PlannedRetriever(hits("a", "b"), hits("b", "c"))
-    result = await play_with_probabilities(model, retriever)
-    assert calls(result) == {"grader": 3, "rewriter": 1, "answer": 1}
-
-
-async def test_a_search_that_found_nothing_is_made_again_in_other_words(tmp_path: Path) -> None:
-    retriever = PlannedRetriever([], hits("b"))
-    result = await play(script(tmp_path, CORRECTED, grades(0.9), ANSWER), retriever, method=CRAG)
-    assert result.outcome == "answered"
-    assert retriever.queries == ["Which?", "other words"]
-
-
-async def test_a_query_writer_that_misses_nothing_ends_it(tmp_path: Path) -> None:
-    model = script(tmp_path, grades(0.5), says("rewriter", "SUFFICIENT"), ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=CRAG)
-    assert result.outcome == "answered"
-    assert result.usage.searches == 1
-    assert "nothing left to search" in why(result)
+@pytest.mark.parametrize(
+    ("found", "lines", "queries", "budget", "reason"),
+    [
+        ([], (CORRECTED, grades(0.9)), ["Which?", "other words"], Budget(), "is at least 0.70"),
+        (hits("a"), (grades(0.5), says("rewriter", "SUFFICIENT")), ["Which?"], Budget(), "nothing left to search"),
+        # Nothing is graded when nothing can follow from it.
+        (hits("a"), (), ["Which?"], Budget(rounds=1), "within the budget"),
+    ],
+)
+async def test_a_search_is_made_again_in_other_words_where_that_can_help(
+    tmp_path: Path, found: list[Hit], lines: tuple[dict[str, Any], ...], queries: list[str], budget: Budget, reason: str
+) -> None:
+    retriever = PlannedRetriever(found, hits("b"))
+    result = await play(script(tmp_path, *lines, ANSWER), retriever, method=CRAG, budget=budget)
+    assert (result.answer, retriever.queries) == ("Paris", queries)
+    assert calls(result).get("grader", 0) == sum(line["purpose"] == "grader" for line in lines)
+    assert mentions(why(result), reason)
 
 
 async def test_a_corrected_query_that_took_the_last_tokens_is_searched_for(tmp_path: Path) -> None:
@@ -107,34 +110,6 @@ async def test_a_grade_that_cannot_be_read_condemns_nothing(tmp_path: Path, garb
     retriever = PlannedRetriever(hits("a"), hits("b"))
     result = await play(script(tmp_path, unread, unread, CORRECTED, grades(0.9, 0.9), ANSWER), retriever, method=CRAG)
     assert list(result.sources) == ["a", "b"]
-
-
-async def test_evidence_is_not_graded_when_nothing_can_follow_from_it(tmp_path: Path) -> None:
-    model = script(tmp_path, ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=CRAG, budget=Budget(rounds=1))
-    assert result.outcome == "stopped"
-    assert calls(result) == {"answer": 1}
-
-
-def test_thresholds_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"incorrect .* correct"):
-        Crag(correct=0.2, incorrect=0.6)
-
-
-BRIDGE = Passage("1", "Elm Street bridge", "It has two arches. It was designed by Ada Holm. It is painted green.")
-HOLM = Passage("2", "Ada Holm", "Ada Holm was an engineer. She was born in Torsby. She liked cats.")
-
-
-def test_the_answer_reads_the_strips_that_share_words_with_the_question_or_another_title() -> None:
-    shown = keep_best_strips("Where was the designer of the Elm Street bridge born?", [BRIDGE, HOLM], 4)
-    text = " ".join(passage.text for passage in shown)
-    assert "designed by Ada Holm" in text and "born in Torsby" in text
-    assert "cats" not in text
-    assert [passage.id for passage in shown] == ["1", "2"]
-
-
-def test_passages_with_few_strips_stay_whole() -> None:
-    assert keep_best_strips("Where?", [BRIDGE, HOLM], 6) == (BRIDGE, HOLM)
 
 
 FILLER = [f"The weather of month {number} was mild." for number in range(12)]

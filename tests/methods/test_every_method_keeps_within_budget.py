@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from itertools import accumulate
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,9 +15,9 @@ from beliefrag.errors import TransportError
 from beliefrag.methods import METHODS, MethodInputs, build_method
 from beliefrag.methods.crag import Crag
 from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability
-from beliefrag.policy import ScoreScale
-from beliefrag.types import Budget
-from tests.engine.test_loop import AnyRetriever, check_invariants
+from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.record import Episode
+from beliefrag.types import TERMINAL, Action, Budget, Hit, Passage
 from tests.support.episodes import play
 
 CALIBRATION = load_artifact("published").calibration(ScoreScale(20.0, 8.0))
@@ -61,6 +62,22 @@ def find_kind(request: ChatRequest) -> str:
     return request.purpose
 
 
+class AnyRetriever:
+    """Finds whatever the test draws. Drawn beforehand: searches run in a worker thread, where nothing can be drawn."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        found = st.lists(
+            st.tuples(st.sampled_from("abcdefghijklmno"), st.floats(-5, 60)), unique_by=lambda hit: hit[0], max_size=8
+        )
+        self.searches = data.draw(st.lists(found, min_size=1, max_size=4))
+        self.made = 0
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        self.made += 1
+        hits = self.searches[(self.made - 1) % len(self.searches)]
+        return [Hit(Passage(i, i, f"words {i}"), score) for i, score in hits]
+
+
 class Whimsical:
     """Replies with whatever the test draws, at any price, and can be down.
 
@@ -102,6 +119,9 @@ class Whimsical:
     async def aclose(self) -> None: ...
 
 
+THRESHOLDS = st.builds(Thresholds, answer=unit, conflict=unit, reliability=unit, retrieval_value=unit, novelty=unit)
+
+
 def budgets(tokens: int) -> st.SearchStrategy[Budget]:
     return st.builds(
         Budget,
@@ -114,8 +134,38 @@ def budgets(tokens: int) -> st.SearchStrategy[Budget]:
     )
 
 
-def build(name: str) -> Method:
-    return Crag(correct=0.9, incorrect=0.5) if name == "crag" else build_method(name, MethodInputs(CALIBRATION))
+def check_invariants(result: Episode, budget: Budget) -> None:
+    steps = result.steps
+    assert result.outcome is not None
+    assert len(steps) <= budget.actions
+    assert sum(step.search is not None and step.search.was_made for step in steps) <= budget.rounds
+    assert result.usage.searches <= budget.rounds
+    assert all(step.action in step.legal for step in steps)
+    assert all(step.action not in TERMINAL for step in steps[:-1])
+    if result.outcome != "failed":
+        assert steps[-1].action in TERMINAL
+    # Nothing new is begun once the token budget is spent, and no call but the one for the final answer. A query that
+    # was paid for is searched for all the same: that costs no tokens.
+    for before, step in zip([None, *steps], steps, strict=False):
+        if step.tokens >= budget.tokens:
+            assert step.action is not Action.REWRITE
+            if step.action is Action.RETRIEVE:
+                assert before is not None and before.action is Action.REWRITE
+    # So of all calls but the final answer at most one, the last, ends above the budget.
+    bounded = [call.tokens_in + call.tokens_out for call in result.calls if call.purpose != "answer"]
+    assert sum(total > budget.tokens for total in accumulate(bounded)) <= 1
+    dropped: set[str] = set()
+    for step in steps:
+        dropped |= set(step.dropped or ())
+        assert not dropped & set(step.evidence)
+    assert not dropped & set(result.sources)
+    assert len(result.sources) <= max(budget.answer_passages, budget.rounds * budget.top_k)
+
+
+def build(name: str, data: st.DataObject) -> Method:
+    if name == "crag":
+        return Crag(correct=0.9, incorrect=0.5)
+    return build_method(name, MethodInputs(CALIBRATION, data.draw(THRESHOLDS) if name == "beliefrag" else Thresholds()))
 
 
 @pytest.mark.parametrize(("name", "verifier"), PLAYED)
@@ -124,7 +174,7 @@ def build(name: str) -> Method:
 def test_every_episode_ends_within_its_budget_and_drops_for_good(
     name: str, verifier: str, data: st.DataObject, budget: Budget
 ) -> None:
-    played = play(Whimsical(data), AnyRetriever(data), method=build(name), budget=budget, verifier=verifier)
+    played = play(Whimsical(data), AnyRetriever(data), method=build(name, data), budget=budget, verifier=verifier)
     result = asyncio.run(played)
     check_invariants(result, budget)
     # Only a model that is down, or that has no words for the very answer, makes an episode fail.
@@ -138,7 +188,7 @@ def test_every_episode_ends_within_its_budget_and_drops_for_good(
 def test_where_tokens_follow_characters_only_the_final_answer_ends_above_the_token_budget(
     name: str, verifier: str, data: st.DataObject, budget: Budget, rate: float
 ) -> None:
-    played = play(Whimsical(data, rate), AnyRetriever(data), method=build(name), budget=budget, verifier=verifier)
+    played = play(Whimsical(data, rate), AnyRetriever(data), method=build(name, data), budget=budget, verifier=verifier)
     result = asyncio.run(played)
     check_invariants(result, budget)
     calls = [event for event in result.calls if event.purpose != "answer"]

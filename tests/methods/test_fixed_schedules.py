@@ -44,21 +44,6 @@ async def test_iterative_makes_all_rounds_with_the_query_writer_between_them(tmp
     assert "alphab" in prompts(result, "query_writer")[1]
 
 
-async def test_sufficient_does_not_cut_the_schedule_of_iterative_short(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a"), hits("b"), hits("c"))
-    model = script(
-        tmp_path,
-        says("query_writer", "SUFFICIENT", repeat=True),
-        says("rewriter", "other words"),
-        says("rewriter", "still others"),
-        ANSWER,
-    )
-    result = await play(model, retriever, method=Iterative())
-    assert result.outcome == "answered"
-    assert retriever.queries == ["Which?", "other words", "still others"]
-    assert calls(result) == {"query_writer": 2, "rewriter": 2, "answer": 1}
-
-
 async def test_iterative_makes_no_search_twice_and_pays_for_no_other_call(tmp_path: Path) -> None:
     retriever = PlannedRetriever(hits("a", "b"), hits("c"), hits("d"))
     result = await play(
@@ -70,25 +55,24 @@ async def test_iterative_makes_no_search_twice_and_pays_for_no_other_call(tmp_pa
     assert repeated == [0, 1, 0]
 
 
-async def test_iterative_that_knows_no_other_search_rewrites_the_last_one(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("which"), hits("which"), hits("b"))
-    model = script(tmp_path, says("query_writer", "more", repeat=True), says("rewriter", "other words"), ANSWER)
-    await play(model, retriever, method=Iterative())
-    assert retriever.queries == ["Which?", "more", "other words"]
-
-
-async def test_iterative_takes_no_rewritten_query_that_was_searched_for_at_any_time(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a"), hits("b"), hits("c"))
-    model = script(
-        tmp_path,
-        says("query_writer", "SUFFICIENT", repeat=True),
-        says("rewriter", "second"),
-        says("rewriter", "WHICH?"),
-        says("rewriter", "third"),
-        ANSWER,
-    )
-    await play(model, retriever, method=Iterative())
-    assert retriever.queries == ["Which?", "second", "third"]
+@pytest.mark.parametrize(
+    ("written", "rewritten", "found", "queries"),
+    [
+        ("SUFFICIENT", ("other words", "still others"), "abc", ["Which?", "other words", "still others"]),
+        ("more", ("other words",), ("which", "which", "b"), ["Which?", "more", "other words"]),
+        # A query that was searched for at any time is not taken.
+        ("SUFFICIENT", ("second", "WHICH?", "third"), "abc", ["Which?", "second", "third"]),
+    ],
+)
+async def test_iterative_rewrites_the_last_query_where_the_writer_has_no_new_one(
+    tmp_path: Path, written: str, rewritten: tuple[str, ...], found: str, queries: list[str]
+) -> None:
+    retriever = PlannedRetriever(*(hits(name) for name in found))
+    rewriter = [says("rewriter", text) for text in rewritten]
+    model = script(tmp_path, says("query_writer", written, repeat=True), *rewriter, ANSWER)
+    result = await play(model, retriever, method=Iterative())
+    assert result.outcome == "answered"
+    assert retriever.queries == queries
 
 
 async def test_iterative_that_runs_out_of_actions_stops_and_says_so(tmp_path: Path) -> None:

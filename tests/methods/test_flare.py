@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
+from beliefrag.engine.controller import Method
 from beliefrag.methods.flare import Flare
+from beliefrag.methods.uncertainty_gate import UncertaintyGate
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, prompts, says, why
 
@@ -50,33 +52,36 @@ async def test_a_sentence_drafted_again_is_kept_whatever_its_probability(tmp_pat
     assert "Reasoning so far: Holm came from.\n" in prompts(result, "draft")[2]
 
 
-async def test_a_sentence_with_no_sure_word_is_searched_for_whole(tmp_path: Path) -> None:
+PIECES = says(
+    "draft",
+    "Holm lived.",
+    logprobs=[{"token": "Ho", "p": 0.9}, {"token": "lm", "p": 0.2}, {"token": " lived.", "p": 0.9}],
+)
+
+
+@pytest.mark.parametrize(
+    ("draft", "queries"),
+    [
+        (drafted(Near=0.1, Oslo_=0.1), ["Near Oslo."]),  # no word is sure: all are searched for
+        (drafted(Ada=0.9, did_=0.9, Later=0.1, more_=0.1), []),  # only the first sentence counts
+        (PIECES, ["lived."]),  # a word is as sure as its least likely token
+    ],
+)
+async def test_a_query_has_the_sure_words_of_the_first_sentence(
+    tmp_path: Path, draft: dict[str, Any], queries: list[str]
+) -> None:
     retriever = PlannedRetriever(hits("a"), hits("b"))
-    await play(script(tmp_path, drafted(Near=0.1, Oslo_=0.1), END, ANSWER), retriever, method=Flare())
-    assert retriever.queries[1] == "Near Oslo."
+    await play(script(tmp_path, draft, END, ANSWER), retriever, method=Flare())
+    assert retriever.queries[1:] == queries
 
 
-async def test_only_the_first_sentence_is_weighed(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a"))
-    both = drafted(Ada=0.9, did_=0.9, Later=0.1, more_=0.1)
-    await play(script(tmp_path, both, END, ANSWER), retriever, method=Flare())
-    assert retriever.queries == ["Which?"]
-
-
-async def test_tokens_are_put_together_to_words(tmp_path: Path) -> None:
-    tokens = [{"token": "Ho", "p": 0.9}, {"token": "lm", "p": 0.2}, {"token": " lived.", "p": 0.9}]
-    retriever = PlannedRetriever(hits("a"), hits("b"))
-    model = script(tmp_path, says("draft", "Holm lived.", logprobs=tokens), END, ANSWER)
-    await play(model, retriever, method=Flare())
-    assert retriever.queries[1] == "lived."
-
-
-async def test_a_model_without_token_probabilities_is_told_apart_in_one_clear_error(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, says("draft", "Ada.")), PlannedRetriever(hits("a")), method=Flare())
-    assert result.outcome == "failed"
-    assert result.cause == "ModelError"
-    assert "no token probabilities" in result.message
-    assert "'flare'" in result.message
+@pytest.mark.parametrize(("method", "purpose"), [(Flare(), "draft"), (UncertaintyGate(), "gate")])
+async def test_a_model_without_token_probabilities_is_told_apart_in_one_clear_error(
+    tmp_path: Path, method: Method, purpose: str
+) -> None:
+    result = await play(script(tmp_path, says(purpose, "Ada.")), PlannedRetriever(hits("a")), method=method)
+    assert (result.outcome, result.cause) == ("failed", "ModelError")
+    assert "no token probabilities" in result.message and repr(method.name) in result.message
 
 
 async def test_the_text_stays_within_its_length_and_the_rounds(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ async def test_each_sentence_of_the_reasoning_is_the_next_query(tmp_path: Path) 
         ANSWER,
     )
     result = await play(model, retriever, method=IrCot())
-    assert result.outcome == "answered"
+    assert (result.outcome, result.answer) == ("answered", "Torsby")
     assert actions(result) == ["RETRIEVE", "RETRIEVE", "ANSWER"]
     # One sentence at a time: what the model ran on to say is not kept.
     assert retriever.queries == ["Which?", "The bridge was designed by Ada Holm."]
@@ -31,32 +31,25 @@ async def test_each_sentence_of_the_reasoning_is_the_next_query(tmp_path: Path) 
     assert "alphab" in second
 
 
-async def test_the_shared_reader_has_the_last_word(tmp_path: Path) -> None:
-    model = script(tmp_path, says("reasoner", "So the answer is: Oslo."), ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
-    assert result.answer == "Torsby"
-
-
-async def test_reasoning_that_turns_in_a_circle_ends(tmp_path: Path) -> None:
-    model = script(tmp_path, says("reasoner", "Ada Holm built it.", repeat=True), ANSWER)
+@pytest.mark.parametrize(
+    ("replies", "searches", "outcome", "reason"),
+    [
+        (("So the answer is: Oslo.",), 1, "answered", "reached an answer"),
+        (("She was born in Torsby, so the answer is: Torsby.",), 1, "answered", "reached an answer"),
+        (("Ada Holm built it.", "Ada Holm built it."), 2, "answered", "repeats itself"),
+        (("One.", "Two."), 3, "stopped", "within the budget"),
+        (("...", "..."), 1, "answered", "ended early"),
+    ],
+)
+async def test_the_reasoning_ends_and_the_shared_reader_has_the_last_word(
+    tmp_path: Path, replies: tuple[str, ...], searches: int, outcome: str, reason: str
+) -> None:
+    model = script(tmp_path, *(says("reasoner", reply) for reply in replies), ANSWER)
     retriever = PlannedRetriever(hits("a"), hits("b"))
     result = await play(model, retriever, method=IrCot())
-    assert len(retriever.queries) == 2
-    assert "repeats itself" in why(result)
-
-
-async def test_reasoning_without_end_is_stopped_by_the_rounds(tmp_path: Path) -> None:
-    model = script(tmp_path, says("reasoner", "One."), says("reasoner", "Two."), ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
-    assert result.outcome == "stopped"
-    assert calls(result)["reasoner"] == 2
-
-
-async def test_a_reply_with_no_words_twice_ends_the_reasoning(tmp_path: Path) -> None:
-    model = script(tmp_path, says("reasoner", "...", repeat=True), ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=IrCot())
-    assert result.answer == "Torsby"
-    assert "ended early" in why(result)
+    assert (result.outcome, result.answer, len(retriever.queries)) == (outcome, "Torsby", searches)
+    assert calls(result)["reasoner"] == len(replies)
+    assert mentions(why(result), reason)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +72,3 @@ def test_a_conclusion_is_known_by_its_words_wherever_they_stand(sentence: str) -
     # The original's exit asks for no more than these words either.
     assert concludes(f"Some say that {sentence}")
     assert not concludes("The answers are in the archive, where the only answer isolates a fact.")
-
-
-async def test_a_last_fact_and_the_answer_in_one_sentence_end_the_reasoning(tmp_path: Path) -> None:
-    model = script(tmp_path, says("reasoner", "She was born in Torsby, so the answer is: Torsby."), ANSWER)
-    retriever = PlannedRetriever(hits("a"))
-    result = await play(model, retriever, method=IrCot())
-    assert retriever.queries == ["Which?"]
-    assert mentions(why(result), "reached an answer")

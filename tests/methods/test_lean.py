@@ -12,7 +12,7 @@ from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue,
 from beliefrag.profiles import PROFILES
 from beliefrag.types import Budget, Diagnostics, Hit, Passage
 from tests.support.episodes import PlannedRetriever, hits, play, script
-from tests.support.reading import actions, calls, says, why
+from tests.support.reading import actions, calls, says
 
 SCALE = ScoreScale(20.0, 8.0)
 # p_ans is 0.95 where the draft was certain, 0.5 at uncertainty 0.5, 0.05 where nothing spoke for it.
@@ -85,11 +85,6 @@ async def test_an_answer_below_the_threshold_is_declined_with_the_draft_as_its_g
     result = await play(script(tmp_path, read("Paris", 0.6)), searches(), method=method, verifier="draft")
     assert result.outcome == "abstained"
     assert (result.answer, result.best_guess) == (None, "Paris") and calls(result) == {"read": 1}
-
-
-async def test_without_token_probabilities_nothing_is_answered_by_guessing_them(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, says("read", "Paris")), searches(), method=lean(), verifier="draft")
-    assert result.outcome == "failed" and "token probabilities" in why(result)
 
 
 async def test_a_model_without_token_probabilities_is_asked_how_sure_it_is(tmp_path: Path) -> None:

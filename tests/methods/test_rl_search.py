@@ -86,12 +86,6 @@ async def test_small_damage_is_mended(tmp_path: Path, reply: str) -> None:
     assert result.answer == "Paris"
 
 
-async def test_an_answer_keeps_its_angle_brackets(tmp_path: Path) -> None:
-    model = script(tmp_path, says("dialogue", "<answer>List<String> x</answer>"))
-    result = await play(model, PlannedRetriever(hits("a")), method=RlSearch())
-    assert result.answer == "List<String> x"
-
-
 async def test_a_reply_without_a_tag_is_asked_for_again(tmp_path: Path) -> None:
     model = script(tmp_path, says("dialogue", "I think it is Paris."), FINAL)
     result = await play(model, PlannedRetriever(hits("a")), method=RlSearch())

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,33 @@ ANSWER = says("answer", "Paris")
 YES, NO = says("trigger", "Yes."), says("trigger", "no")
 
 
-async def test_a_no_before_the_first_round_answers_closed_book(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a"))
-    result = await play(script(tmp_path, NO, ANSWER), retriever, method=SelfRag())
-    assert result.outcome == "answered"
-    assert retriever.queries == []
-    assert calls(result) == {"trigger": 1, "answer": 1}
+MORE = says("query_writer", "more", repeat=True)
+VAGUE = says("trigger", "Nobody knows for sure")
+
+
+@pytest.mark.parametrize(
+    ("lines", "done", "used", "reason"),
+    [
+        ((NO,), ["ANSWER"], {"trigger": 1, "answer": 1}, "no"),
+        ((YES, YES, YES, MORE), ["RETRIEVE"] * 3 + ["STOP"], {"trigger": 3, "query_writer": 2, "answer": 1}, "budget"),
+        # SUFFICIENT ends it even after a yes.
+        (
+            (YES, YES, says("query_writer", "SUFFICIENT")),
+            ["RETRIEVE", "RETRIEVE", "ANSWER"],
+            {"trigger": 2, "query_writer": 1, "answer": 1},
+            "nothing left to search",
+        ),
+        # A reply that is neither yes nor no, twice, means yes.
+        ((VAGUE, VAGUE, NO), ["RETRIEVE", "ANSWER"], {"trigger": 3, "answer": 1}, "no"),
+    ],
+)
+async def test_the_trigger_decides_whether_to_search(
+    tmp_path: Path, lines: tuple[dict[str, Any], ...], done: list[str], used: dict[str, int], reason: str
+) -> None:
+    retriever = PlannedRetriever(hits("a"), hits("b"), hits("c"))
+    result = await play(script(tmp_path, *lines, ANSWER), retriever, method=SelfRag())
+    assert (actions(result), calls(result)) == (done, used)
+    assert reason in why(result)
 
 
 async def test_the_trigger_is_asked_before_each_round_in_view_of_the_evidence(tmp_path: Path) -> None:
@@ -32,27 +54,6 @@ async def test_the_trigger_is_asked_before_each_round_in_view_of_the_evidence(tm
     assert "alphab" in third
 
 
-async def test_when_no_round_is_left_the_trigger_is_not_asked_again(tmp_path: Path) -> None:
-    model = script(tmp_path, YES | {"repeat": True}, says("query_writer", "more", repeat=True), ANSWER)
-    result = await play(model, PlannedRetriever(hits("a"), hits("b"), hits("c")), method=SelfRag())
-    assert result.outcome == "stopped"
-    assert calls(result)["trigger"] == 3
-
-
-async def test_sufficient_ends_it_even_after_a_yes(tmp_path: Path) -> None:
-    model = script(tmp_path, YES, YES, says("query_writer", "SUFFICIENT"), ANSWER)
-    result = await play(model, PlannedRetriever(hits("a")), method=SelfRag())
-    assert result.outcome == "answered"
-    assert result.usage.searches == 1
-    assert "nothing left to search" in why(result)
-
-
-async def test_a_reply_that_is_neither_yes_nor_no_twice_means_yes(tmp_path: Path) -> None:
-    vague = says("trigger", "Nobody knows for sure")
-    result = await play(script(tmp_path, vague, vague, NO, ANSWER), PlannedRetriever(hits("a")), method=SelfRag())
-    assert actions(result) == ["RETRIEVE", "ANSWER"]
-
-
 async def test_the_probability_of_yes_is_compared_with_the_threshold_where_the_model_gives_one(tmp_path: Path) -> None:
     # The word is no, but yes is likelier than the threshold: the original retrieves here.
     unsure = says("trigger", "no", logprobs={"no": 0.7, "yes": 0.3})
@@ -62,8 +63,3 @@ async def test_the_probability_of_yes_is_compared_with_the_threshold_where_the_m
     assert mentions(why(result), "yes 0.10", "not above 0.20")
     result = await play(script(tmp_path, unsure, ANSWER), PlannedRetriever(hits("a")), method=SelfRag(threshold=0.5))
     assert actions(result) == ["ANSWER"]
-
-
-def test_a_threshold_outside_its_range_is_refused() -> None:
-    with pytest.raises(ValueError, match="threshold"):
-        SelfRag(threshold=1.5)

@@ -18,37 +18,23 @@ def searches() -> PlannedRetriever:
     return PlannedRetriever(hits("a", "b"), hits("c", "d"), hits("e", "f"))
 
 
-async def test_a_survey_goes_on_where_beliefrag_would_answer(tmp_path: Path) -> None:
+async def test_a_survey_goes_on_where_beliefrag_would_answer_and_answers_at_each_state(tmp_path: Path) -> None:
     model = script(tmp_path, {**GOOD, "repeat": True}, QUERY, *ANSWERS, says("answer", "the end"))
     surveyed = await play(model, searches(), method=collect_states("survey", SCALE, MethodInputs()))
     assert actions(surveyed) == ["RETRIEVE", "RETRIEVE", "RETRIEVE", "STOP"]
+    attempts = [step.attempt for step in surveyed.steps if step.attempt]
+    assert [attempt.answer for attempt in attempts] == ["from memory", "first", "second", "third"]
+    assert all(attempt.tokens > 0 for attempt in attempts)
+    # What is asked aside is in no cost and no budget: of the five answers only the one that ended the episode counts.
+    assert calls(surveyed)["answer"] == 1
+    steps = surveyed.steps
+    assert steps[0].tokens == 0
+    assert steps[1].diagnostics and steps[1].diagnostics.cost == steps[1].tokens / Budget().tokens
     model = script(tmp_path, GOOD, says("answer", "first"))
     assert actions(await play(model, searches(), method=published_method())) == ["RETRIEVE", "ANSWER"]
 
 
-async def test_every_state_has_the_answer_that_it_would_give_with_its_cost(tmp_path: Path) -> None:
-    model = script(tmp_path, {**GOOD, "repeat": True}, QUERY, *ANSWERS, says("answer", "the end"))
-    result = await play(model, searches(), method=collect_states("survey", SCALE, MethodInputs()))
-    attempts = [step.attempt for step in result.steps if step.attempt]
-    assert [attempt.answer for attempt in attempts] == ["from memory", "first", "second", "third"]
-    assert all(attempt.tokens > 0 for attempt in attempts)
-
-
-async def test_what_is_asked_aside_is_in_no_cost_and_in_no_budget(tmp_path: Path) -> None:
-    model = script(tmp_path, {**GOOD, "repeat": True}, QUERY, *ANSWERS, says("answer", "the end"))
-    result = await play(model, searches(), method=collect_states("survey", SCALE, MethodInputs()))
-    # Of the five answers only the one that ended the episode is its own.
-    assert calls(result)["answer"] == 1
-    steps = result.steps
-    assert steps[0].tokens == 0
-    assert steps[1].diagnostics and steps[1].diagnostics.cost == steps[1].tokens / Budget().tokens
-
-
-async def test_the_one_survey_corrects_and_the_other_never_does(tmp_path: Path) -> None:
+async def test_a_survey_corrects_its_evidence(tmp_path: Path) -> None:
     lines = [{**WEAK, "repeat": True}, QUERY, says("rewriter", "other words"), says("answer", "it", repeat=True)]
     corrected = await play(script(tmp_path, *lines), searches(), method=collect_states("survey", SCALE, MethodInputs()))
-    plain = await play(
-        script(tmp_path, *lines), searches(), method=collect_states("survey_uncorrected", SCALE, MethodInputs())
-    )
     assert actions(corrected)[:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]
-    assert "VERIFY" not in actions(plain)

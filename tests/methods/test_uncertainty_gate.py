@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,54 +7,38 @@ from beliefrag.methods.uncertainty_gate import UncertaintyGate
 from beliefrag.types import Budget
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
 from tests.support.messages import mentions
-from tests.support.reading import actions, calls, prompts, says, why
+from tests.support.reading import calls, prompts, says, why
 
 
 def own_answer(first: float, second: float) -> dict[str, object]:
     return says("gate", "New York", logprobs=[{"token": "New", "p": first}, {"token": " York", "p": second}])
 
 
-async def test_a_sure_answer_is_given_closed_book(tmp_path: Path) -> None:
+SILENCE = says("gate", "...", logprobs={"...": 1.0}, repeat=True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "sure", "queries", "used", "answer"),
+    [
+        (own_answer(0.9, 0.9), 0.5, [], {"gate": 1}, "New York"),
+        (own_answer(0.6, 0.6), 0.5, ["Which?"], {"gate": 1, "answer": 1}, "Albany"),
+        # The threshold is on the product of the tokens.
+        (own_answer(0.6, 0.6), 0.35, [], {"gate": 1}, "New York"),
+        (own_answer(0.6, 0.6), 0.37, ["Which?"], {"gate": 1, "answer": 1}, "Albany"),
+        # An answer that cannot be read is not a sure one.
+        (SILENCE, 0.5, ["Which?"], {"gate": 2, "answer": 1}, "Albany"),
+    ],
+)
+async def test_a_sure_answer_is_given_closed_book_and_another_is_put_aside_for_one_search(
+    tmp_path: Path, reply: dict[str, Any], sure: float, queries: list[str], used: dict[str, int], answer: str
+) -> None:
     retriever = PlannedRetriever(hits("a"))
-    result = await play(script(tmp_path, own_answer(0.9, 0.9)), retriever, method=UncertaintyGate())
-    assert result.outcome == "answered"
-    assert result.answer == "New York"
-    assert retriever.queries == []
-    assert calls(result) == {"gate": 1}
-    assert mentions(why(result), "answer probability 0.81", "is at least 0.50")
+    model = script(tmp_path, reply, says("answer", "Albany"))
+    result = await play(model, retriever, method=UncertaintyGate(sure=sure))
+    assert (result.outcome, result.answer, retriever.queries, calls(result)) == ("answered", answer, queries, used)
     assert prompts(result, "gate")[0].startswith("(no passages)")
-
-
-async def test_an_unsure_answer_is_put_aside_for_one_search(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a"))
-    model = script(tmp_path, own_answer(0.6, 0.6), says("answer", "Albany"))
-    result = await play(model, retriever, method=UncertaintyGate())
-    assert result.answer == "Albany"
-    assert actions(result) == ["RETRIEVE", "ANSWER"]
-    assert retriever.queries == ["Which?"]
-    assert calls(result) == {"gate": 1, "answer": 1}
-
-
-@pytest.mark.parametrize(("threshold", "searches"), [(0.35, 0), (0.37, 1)])
-async def test_the_threshold_is_on_the_product_of_the_tokens(tmp_path: Path, threshold: float, searches: int) -> None:
-    model = script(tmp_path, own_answer(0.6, 0.6), says("answer", "Albany"))
-    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate(sure=threshold))
-    assert result.usage.searches == searches
-
-
-async def test_a_model_without_token_probabilities_is_a_failure_that_says_so(tmp_path: Path) -> None:
-    result = await play(script(tmp_path, says("gate", "x")), PlannedRetriever(hits("a")), method=UncertaintyGate())
-    assert result.outcome == "failed"
-    assert "no token probabilities" in result.message
-    assert "'uncertainty_gate'" in result.message
-
-
-async def test_an_answer_that_cannot_be_read_is_not_a_sure_one(tmp_path: Path) -> None:
-    silence = says("gate", "...", logprobs={"...": 1.0}, repeat=True)
-    model = script(tmp_path, silence, says("answer", "Albany"))
-    result = await play(model, PlannedRetriever(hits("a")), method=UncertaintyGate())
-    assert result.answer == "Albany"
-    assert result.usage.searches == 1
+    if queries == [] and sure == 0.5:
+        assert mentions(why(result), "answer probability 0.81", "is at least 0.50")
 
 
 async def test_tokens_spent_on_the_gate_leave_its_answer_at_no_further_cost(tmp_path: Path) -> None:

@@ -79,21 +79,6 @@ async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatS
     assert limited.limit == 2
 
 
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [(failure(500, "oops"), "HTTP 500): oops (called 3 times)"), (failure(401), "rejected the API key")],
-)
-async def test_a_server_that_stays_broken_is_one_clear_error(
-    chat_server: ChatServer, tmp_path: Path, fault: Response, says: str
-) -> None:
-    chat_server.play(fault)
-    model = compose(OpenAICompatible("m", chat_server.url), cache=tmp_path / "replies.sqlite", retry=FAST)
-    with pytest.raises(TransportError) as caught:
-        await model.chat(ask())
-    await model.aclose()
-    assert says in caught.value.message
-
-
 def test_a_replay_without_a_cache_makes_no_sense() -> None:
     with pytest.raises(SettingsError, match="needs a cache"):
         compose(Gated(), cache=None, replay=True)
@@ -111,13 +96,6 @@ def line(reply: str | None = None, status: int | None = None, **error: Any) -> d
 
 def retrying(folder: Path, *lines: dict[str, Any], policy: RetryPolicy = AT_ONCE) -> RetryingModel:
     return RetryingModel(Scripted(script(folder, *lines)), policy)
-
-
-async def test_a_busy_server_is_asked_again_and_the_reply_says_how_often(tmp_path: Path) -> None:
-    model = retrying(tmp_path, line(status=429), line(status=503), line("Paris"))
-    reply = await model.chat(ask("Where?"))
-    assert (reply.text, reply.retries, reply.wasted_tokens) == ("Paris", 2, 0)
-    assert (reply.tokens_in, reply.tokens_out) == (PROMPT_TOKENS, 1)
 
 
 async def test_an_empty_generation_is_asked_again_once_and_its_tokens_are_wasted(tmp_path: Path) -> None:
@@ -365,23 +343,6 @@ async def test_each_failure_is_counted_as_what_it_is(error: Exception, limit: in
     assert permits.limit == limit
     assert bool(permits._good_before_growth) is holds
     assert permits._held == 0
-
-
-async def test_calls_beyond_the_limit_wait_and_cancelled_ones_leave_no_trace() -> None:
-    gated = Gated()
-    layer = LimitedModel(gated, cap=2)
-    layer._size = 2.0
-    calls = [asyncio.create_task(layer.chat(ask(str(n)))) for n in range(6)]
-    await asyncio.sleep(0.01)
-    assert (gated.inside, layer._held) == (2, 2)
-    calls[0].cancel()
-    calls[3].cancel()
-    await asyncio.sleep(0.01)
-    assert gated.inside == 2
-    gated.gate.set()
-    outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert [isinstance(outcome, ChatReply) for outcome in outcomes] == [False, True, True, False, True, True]
-    assert (gated.most_inside, layer._held) == (2, 0)
 
 
 async def test_a_server_that_takes_three_at_a_time_is_found_out_and_all_calls_get_through(

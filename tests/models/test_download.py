@@ -22,11 +22,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag import hub as hub_module
 from beliefrag.errors import ModelError, SettingsError
-from beliefrag.hub import DownloadError
 from beliefrag.models import download as download_module
-from beliefrag.models.download import DownloadProgress, download, pull
+from beliefrag.models.download import DownloadError, DownloadProgress, download, pull
 from beliefrag.models.weights import PackagedFile, Weights, is_present, path_of
 from tests.support.messages import mentions
 from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, serve
@@ -252,7 +250,7 @@ def test_a_hub_that_is_unreachable_or_silent_gives_way_to_the_packages(
     links: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = replace(IN_WHEELS, hub=WEIGHTS.hub)
-    monkeypatch.setattr(hub_module, "_STALL_SECONDS", 0.3)
+    monkeypatch.setattr(download_module, "_STALL_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (9, silent.getsockname()[1]):
             monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
@@ -291,7 +289,7 @@ def test_places_that_cannot_be_written_to_are_model_errors(target: Path) -> None
     with pytest.raises(ModelError, match="cannot be written"):
         download(WEIGHTS, target)
     target.write_text("")
-    with pytest.raises(ModelError, match="cannot be created"):
+    with pytest.raises(ModelError, match="cannot be written"):
         download(WEIGHTS, target / "models" / "tiny.gguf")
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
@@ -47,20 +46,6 @@ async def test_a_line_answers_only_where_all_its_texts_occur(tmp_path: Path) -> 
     )
     asked = ("President of France?", "Who?", "The capital of France?")
     assert await replies(model, *asked) == ["Macron", "anything", "Paris"]
-
-
-async def test_questions_side_by_side_get_their_own_replies_in_their_own_order(tmp_path: Path) -> None:
-    lines = [{"purpose": "answer", "match": f"<{q}>", "reply": f"{q}-{n}"} for n in range(5) for q in "abc"]
-    model = Scripted(script(tmp_path, *lines))
-
-    async def episode(name: str) -> list[str]:
-        got = []
-        for _ in range(5):
-            await asyncio.sleep(0)
-            got += await replies(model, f"<{name}>")
-        return got
-
-    assert await asyncio.gather(*map(episode, "cab")) == [[f"{q}-{n}" for n in range(5)] for q in "cab"]
 
 
 async def test_an_object_is_sent_as_json(tmp_path: Path) -> None:

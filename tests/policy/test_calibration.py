@@ -22,13 +22,6 @@ def test_the_published_answerability_gives_the_value_worked_by_hand() -> None:
     assert round(published.probability(x, 0.5), 2) == 0.53
 
 
-def test_conflict_has_no_weight_in_the_published_fit() -> None:
-    published = load_artifact("published").calibration(ScoreScale(20.0, 8.0)).answerability
-    calm = Diagnostics(0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.5)
-    torn = Diagnostics(0.5, 0.5, 1.0, 0.5, 0.5, 0.5, 0.5)
-    assert published.probability(calm, 0.5) == published.probability(torn, 0.5)
-
-
 @pytest.mark.parametrize(("rounds", "value"), [(0, 0.59), (1, 0.073), (2, 0.050), (3, 0.050), (7, 0.050)])
 def test_without_a_fit_the_value_follows_the_schedule_by_round(rounds: int, value: float) -> None:
     assert ScheduledValue().probability(rounds=rounds, novelty=0.3, sufficiency=0.9) == value

@@ -1,11 +1,12 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.explanation import describe_reason
-from beliefrag.policy import PRIOR, Situation, Thresholds, decide
+from beliefrag.policy import Situation, Thresholds, decide
 from beliefrag.types import TERMINAL, Action, Belief
 from tests.support.messages import mentions
 
@@ -30,19 +31,47 @@ def chosen(situation: Situation, **thresholds: object) -> tuple[Action, str]:
     return decision.action, decision.branch
 
 
-def test_after_verify_comes_rewrite_even_if_the_question_is_answerable() -> None:
-    situation = replace(BASE, actions=(Action.RETRIEVE, Action.VERIFY), answerability=0.99)
-    assert chosen(situation) == (Action.REWRITE, "finish-correction")
+VERIFIED = (Action.RETRIEVE, Action.VERIFY)
+ENDING: dict[str, object] = {"legal": tuple(TERMINAL), "correction_fits": False}
+NO_REWRITE = tuple(action for action in Action if action is not Action.REWRITE)
 
 
-def test_after_rewrite_comes_retrieve() -> None:
-    situation = replace(BASE, actions=(Action.RETRIEVE, Action.VERIFY, Action.REWRITE), answerability=0.99)
-    assert chosen(situation) == (Action.RETRIEVE, "finish-rewrite")
+@pytest.mark.parametrize(
+    ("change", "action", "branch"),
+    [
+        # A correction that has begun is finished, even if the question is answerable, unless the budget ends.
+        ({"actions": VERIFIED, "answerability": 0.99}, Action.REWRITE, "finish-correction"),
+        ({"actions": (*VERIFIED, Action.REWRITE), "answerability": 0.99}, Action.RETRIEVE, "finish-rewrite"),
+        ({"actions": VERIFIED, **ENDING}, Action.STOP, "stop"),
+        # None starts that does not fit, nor at the threshold of reliability.
+        ({"flagged": 3, "correction_fits": False, "answerability": 0.9}, Action.ANSWER, "answer"),
+        ({"belief": replace(CALM, reliability=0.30), "answerability": 0.99}, Action.ANSWER, "answer"),
+        ({"answerability": 0.50}, Action.ANSWER, "answer"),
+        ({"answerability": 0.499}, Action.RETRIEVE, "retrieve"),
+        ({"retrieval_value": 0.10}, Action.RETRIEVE, "retrieve"),
+        ({"retrieval_value": 0.099}, Action.STOP, "stop"),
+        # After a stale search the query is rewritten first, if there was a search and there is room.
+        ({"novelty": 0.19}, Action.REWRITE, "rewrite"),
+        ({"novelty": 0.20}, Action.RETRIEVE, "retrieve"),
+        ({"novelty": 0.0, "rounds": 0, "actions": ()}, Action.RETRIEVE, "retrieve"),
+        ({"novelty": 0.0, "legal": NO_REWRITE}, Action.RETRIEVE, "retrieve"),
+    ],
+)
+def test_the_branches_and_their_thresholds(change: dict[str, object], action: Action, branch: str) -> None:
+    assert chosen(replace(BASE, **change)) == (action, branch)  # type: ignore[arg-type]
 
 
-def test_a_correction_under_way_that_ran_out_of_budget_ends() -> None:
-    situation = replace(BASE, actions=(Action.RETRIEVE, Action.VERIFY), legal=tuple(TERMINAL), correction_fits=False)
-    assert chosen(situation) == (Action.STOP, "stop")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"correction_prunes": False, "correction_replaces": False}, "neither prunes nor replaces"),
+        ({"decline_below": 0.6, "abstain": False}, "abstain is off"),
+        ({"decline_below": 1.1}, r"decline_below .*0 and 1"),
+    ],
+)
+def test_thresholds_that_contradict_each_other_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Thresholds(**options)
 
 
 @pytest.mark.parametrize(
@@ -68,44 +97,9 @@ def test_each_trigger_starts_a_correction_before_answering(change: dict[str, obj
 def test_a_trigger_that_is_switched_off_starts_nothing(change: dict[str, object], switch: str) -> None:
     situation = replace(BASE, answerability=0.99, **change)  # type: ignore[arg-type]
     assert chosen(situation, **{switch: False}) == (Action.ANSWER, "answer")
-
-
-def test_conflict_blocks_the_answer_even_when_its_trigger_is_off() -> None:
-    situation = replace(BASE, answerability=0.99, belief=replace(CALM, conflict=0.5))
-    assert chosen(situation, correct_conflict=False) == (Action.STOP, "stop")
-
-
-def test_reliability_at_the_threshold_is_reliable_enough() -> None:
-    situation = replace(BASE, answerability=0.99, belief=replace(CALM, reliability=0.30))
-    assert chosen(situation) == (Action.ANSWER, "answer")
-
-
-def test_no_correction_starts_that_does_not_fit() -> None:
-    assert chosen(replace(BASE, flagged=3, correction_fits=False, answerability=0.9)) == (Action.ANSWER, "answer")
-
-
-def test_it_answers_from_the_threshold_on() -> None:
-    assert chosen(replace(BASE, answerability=0.50)) == (Action.ANSWER, "answer")
-    assert chosen(replace(BASE, answerability=0.499)) == (Action.RETRIEVE, "retrieve")
-
-
-def test_it_searches_only_while_a_search_is_worth_it() -> None:
-    assert chosen(replace(BASE, retrieval_value=0.10)) == (Action.RETRIEVE, "retrieve")
-    assert chosen(replace(BASE, retrieval_value=0.099)) == (Action.STOP, "stop")
-
-
-def test_after_a_stale_search_the_query_is_rewritten_first() -> None:
-    assert chosen(replace(BASE, novelty=0.19)) == (Action.REWRITE, "rewrite")
-    assert chosen(replace(BASE, novelty=0.20)) == (Action.RETRIEVE, "retrieve")
-
-
-def test_before_the_first_round_nothing_is_rewritten() -> None:
-    assert chosen(replace(BASE, novelty=0.0, rounds=0, actions=())) == (Action.RETRIEVE, "retrieve")
-
-
-def test_without_room_to_rewrite_it_searches_at_once() -> None:
-    legal = tuple(action for action in Action if action is not Action.REWRITE)
-    assert chosen(replace(BASE, novelty=0.0, legal=legal)) == (Action.RETRIEVE, "retrieve")
+    # Conflict blocks the answer also where it starts no correction.
+    torn = replace(BASE, answerability=0.99, belief=replace(CALM, conflict=0.5))
+    assert chosen(torn, correct_conflict=False) == (Action.STOP, "stop")
 
 
 HOPELESS = replace(
@@ -118,6 +112,7 @@ HOPELESS = replace(
 
 def test_it_abstains_when_evidence_is_inadequate_and_no_search_is_worth_it() -> None:
     assert chosen(HOPELESS) == (Action.ABSTAIN, "abstain")
+    assert chosen(HOPELESS, abstain=False) == (Action.STOP, "stop")
 
 
 @pytest.mark.parametrize(
@@ -137,10 +132,6 @@ def test_with_nothing_to_answer_from_it_abstains() -> None:
     assert chosen(nothing) == (Action.ABSTAIN, "abstain-nothing-found")
     assert chosen(nothing, abstain=False) == (Action.STOP, "stop")
     assert chosen(replace(nothing, answerability=0.9)) == (Action.ANSWER, "answer")
-
-
-def test_never_abstain_gives_the_best_answer_instead() -> None:
-    assert chosen(HOPELESS, abstain=False) == (Action.STOP, "stop")
 
 
 def test_a_decision_says_what_it_compared_and_what_was_legal() -> None:
@@ -164,11 +155,6 @@ def test_stopping_says_truly_why(change: dict[str, object], words: str) -> None:
     decision = decide(replace(BASE, **change), Thresholds())  # type: ignore[arg-type]
     assert decision.action is Action.STOP
     assert words in describe_reason(decision.reason)
-
-
-def test_the_published_start_is_a_search() -> None:
-    situation = replace(BASE, belief=PRIOR, answerability=0.42, retrieval_value=0.59, rounds=0, actions=())
-    assert chosen(situation) == (Action.RETRIEVE, "retrieve")
 
 
 unit = st.floats(0.0, 1.0)
@@ -239,13 +225,6 @@ def test_the_decline_below_changes_endings_alone(
         assert after == before
 
 
-def test_holding_answers_back_needs_leave_to_abstain() -> None:
-    with pytest.raises(ValueError, match="abstain is off"):
-        Thresholds(decline_below=0.6, abstain=False)
-    with pytest.raises(ValueError, match=r"decline_below .*0 and 1"):
-        Thresholds(decline_below=1.1)
-
-
 def test_without_pruning_a_correction_begins_with_the_rewriting() -> None:
     assert chosen(replace(BASE, flagged=1), correction_prunes=False) == (Action.REWRITE, "correct-flagged")
     after = replace(BASE, flagged=1, actions=(Action.RETRIEVE, Action.REWRITE))
@@ -272,8 +251,3 @@ def test_the_ablated_corrections_start_exactly_where_the_whole_one_does(
         for ablation in ({}, {"correction_prunes": False}, {"correction_replaces": False})
     }
     assert len(branches) == 1
-
-
-def test_a_correction_that_would_do_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="neither prunes nor replaces"):
-        Thresholds(correction_prunes=False, correction_replaces=False)

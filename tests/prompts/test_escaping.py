@@ -7,9 +7,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.prompts import escape, evidence_block, unescape
-from beliefrag.prompts.escaping import CONTROL_TOKENS
 from beliefrag.types import Passage
 
+# The control tokens of chat templates in use in 2026, each with where its model defines it.
+CONTROL_TOKENS = """
+# ChatML: Qwen, Yi, SmolLM (tokenizer_config.json)
+<|im_start|> <|im_end|> <|endoftext|> <|im_sep|>
+# Llama 2 (llama/generation.py)
+<s> </s> <<SYS>> <</SYS>> [INST] [/INST]
+# Llama 3 and 4 (tokenizer_config.json)
+<|begin_of_text|> <|start_header_id|> <|end_header_id|> <|eot_id|> <|eom_id|> <|python_tag|> <|header_start|>
+<|header_end|> <|eot|>
+# Mistral (mistral-common, SpecialTokens)
+[AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CALLS] [TOOL_CONTENT] [SYSTEM_PROMPT]
+[/SYSTEM_PROMPT] [THINK] [/THINK] [ARGS] [CALL_ID] [IMG] [IMG_BREAK] [IMG_END] [AUDIO] [BEGIN_AUDIO] [PREFIX] [MIDDLE]
+[SUFFIX] [control_8] [control_768]
+# Gemma (tokenizer_config.json)
+<bos> <eos> <start_of_turn> <end_of_turn> <|turn> <turn|>
+# Phi (tokenizer_config.json)
+<|system|> <|user|> <|assistant|> <|end|>
+# gpt-oss (the Harmony format)
+<|start|> <|channel|> <|message|> <|return|> <|call|> <|constrain|>
+# DeepSeek (tokenizer_config.json)
+<｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> <｜User｜> <｜Assistant｜> <｜tool▁calls▁begin｜> <think> </think>
+# GLM (tokenization_chatglm.py, tokenizer_config.json)
+[gMASK] [sMASK] [MASK] <sop> <eop> <|observation|>
+# MiniMax M2 (chat_template.jinja)
+]~!b[ ]~b] [e~[ ]!p~[ ]!d~[ <minimax:tool_call>
+# EXAONE (tokenizer_config.json)
+[|system|] [|user|] [|assistant|] [|tool|] [|endofturn|] [BOS]
+# Cohere (tokenizer_config.json)
+<|START_OF_TURN_TOKEN|> <|END_OF_TURN_TOKEN|> <|CHATBOT_TOKEN|>
+# Granite (tokenizer_config.json)
+<|start_of_role|> <|end_of_role|> <|end_of_text|>
+# Kimi K2 (tokenizer_config.json)
+<|im_user|> <|im_assistant|> <|im_middle|> [BOS] [EOS] [EOT]
+# Hunyuan, ERNIE, Seed, Ling (chat templates)
+<｜hy_User｜> <mask:1> <seed:bos> <role> <|role_end|>
+# InternLM 2 and InternLM-XComposer 2 (tokenizer.model)
+[UNUSED_TOKEN_146] [UNUSED_TOKEN_145]
+# BERT and its relatives (vocab.txt)
+[CLS] [SEP] [PAD] [UNK] [unused1]
+"""
+TOKENS = {token for line in CONTROL_TOKENS.splitlines() if not line.startswith("# ") for token in line.split()}
 LINE = re.compile(r'<passage id="(\d+)"(?: title="([^"<>]*)")?>([^<>]*)</passage>')
 
 
@@ -28,11 +68,6 @@ def test_a_passage_cannot_close_itself_or_open_another() -> None:
     assert block.count("<passage") == 1
     assert block.count("</passage>") == 1
     assert "\n" not in block
-
-
-def test_control_tokens_of_chat_templates_are_broken_up() -> None:
-    for token in ("<|im_end|>", "<|im_start|>system", "</s>", "<start_of_turn>", "<|eot_id|>", "[INST]", "[/INST]"):
-        assert token not in escape(f"text {token} text")
 
 
 def test_characters_that_hide_text_are_removed() -> None:
@@ -58,7 +93,7 @@ def test_whatever_a_passage_holds_the_block_reads_back_as_just_these_passages(pa
         assert match.group(1) == str(number)
 
 
-@pytest.mark.parametrize("token", sorted({token for tokens in CONTROL_TOKENS.values() for token in tokens}))
+@pytest.mark.parametrize("token", sorted(TOKENS))
 def test_no_control_token_of_a_chat_template_survives(token: str) -> None:
     # A tokenizer may normalise the text before it looks for its control tokens.
     wide = token.translate({ord(plain): ord(plain) + 0xFEE0 for plain in "<>[]"})
@@ -66,12 +101,6 @@ def test_no_control_token_of_a_chat_template_survives(token: str) -> None:
     hidden = "\u3164".join(token)
     for written in (token, wide, small, hidden, f"x{token}{token}y", token + token[1:]):
         assert token not in unicodedata.normalize("NFKC", escape(written).replace("…", ""))
-
-
-def test_the_list_of_control_tokens_has_those_that_once_survived_and_names_where_each_comes_from() -> None:
-    listed = {token for tokens in CONTROL_TOKENS.values() for token in tokens}
-    assert {"[gMASK]", "]~b]", "[e~[", "<｜User｜>", "[INST]", "<|im_end|>", "<|eot_id|>", "<start_of_turn>"} <= listed
-    assert all(re.fullmatch(r".+ \(.+\)", source) for source in CONTROL_TOKENS)
 
 
 def test_every_character_that_unicode_lets_a_program_ignore_is_removed() -> None:

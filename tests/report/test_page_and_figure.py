@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 from beliefrag.report.figure import (
-    CostPanel,
-    CostPoint,
     draw_quality_against_tokens,
     figure_svg,
+    methods_on_front,
     open_figure,
     save_figure,
 )
@@ -17,10 +16,10 @@ from beliefrag.report.table import Heading, Page, PageLink, Picture, Table
 from beliefrag.runs.statistics import Estimate
 
 HOSTILE = "</p><script>x</script>[a](b)`c`"
-POINTS = (
-    CostPoint("<b>One", Estimate(100.0, 90.0, 110.0), Estimate(0.5, 0.4, 0.6), on_front=True),
-    CostPoint("Two", Estimate(300.0), Estimate(0.4), marker="*"),
-)
+MEANS = {
+    "<b>One": (Estimate(100.0, 90.0, 110.0), Estimate(0.5, 0.4, 0.6)),
+    "Two": (Estimate(300.0), Estimate(0.4)),
+}
 
 
 def test_all_text_of_a_page_is_escaped_in_both_forms() -> None:
@@ -53,7 +52,7 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
     def save(folder: Path) -> list[bytes]:
         folder.mkdir()
         figure = open_figure((6.0, 4.0))
-        draw_quality_against_tokens([CostPanel("T", POINTS)], figure)
+        draw_quality_against_tokens({"T": MEANS}, figure)
         files = save_figure(figure, [folder / "f.png", folder / "f.pdf"])
         return [file.read_bytes() for file in files] + [figure_svg(figure, "about").encode()]
 
@@ -62,8 +61,8 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_drawing_has_a_mark_with_its_title_for_each_point_and_no_address() -> None:
     figure = open_figure((6.0, 4.0))
-    panel = CostPanel("Frontier", POINTS)
-    draw_quality_against_tokens([panel], figure)
+    assert methods_on_front(MEANS) == ["<b>One"]
+    draw_quality_against_tokens({"Frontier": MEANS}, figure)
     svg = figure_svg(figure, '"about"', {"point-0-0": "<b>One: F1 0.500"})
     assert svg.count('<g id="point-0-') == 2
     assert '<g id="point-0-0"><title>&lt;b&gt;One: F1 0.500</title>' in svg

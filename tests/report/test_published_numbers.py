@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.report.published import PublishedTable, published_numbers, published_tables
 
 TABLES = published_tables()
@@ -61,9 +60,3 @@ def test_a_dash_is_nothing_rather_than_zero() -> None:
     assert TABLES["qwen_recall"].value("beliefrag", "nq") is None
     assert TABLES["qwen_recall"].value("no_rag", "nq") == 0.0
     assert TABLES["gpt_oss_judge"].value("no_rag", "nq") is None
-
-
-def test_the_rows_read_give_the_efficiency_of_the_figure() -> None:
-    ours = recall_per_row_read(FIGURES["row_recall_beliefrag"].value, FIGURES["rows_read_beliefrag"].value)
-    theirs = recall_per_row_read(FIGURES["row_recall_iterative"].value, FIGURES["rows_read_iterative"].value)
-    assert ours > 2 * theirs

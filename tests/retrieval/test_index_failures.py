@@ -51,17 +51,6 @@ def test_an_index_of_another_version_is_refused_with_both_versions(index: Path, 
         assert "build the index again" in raised.value.remedy
 
 
-def test_an_index_made_before_there_was_a_manifest_is_refused(index: Path) -> None:
-    # Its ledger had the manifest's name, and a store with a number.
-    (index / "bm25").rename(index / "bm25-1")
-    (index / MANIFEST).write_bytes(
-        b'{"beliefrag_index": 1}\n{"store":"bm25-1","base":0,"before":[0,"0"],"after":[10,"1"],"files":{}}\n'
-    )
-    for opening in (Bm25Index.open, IndexWriter):
-        with pytest.raises(IndexUnusable, match="has format 1"):
-            opening(index)
-
-
 @pytest.mark.parametrize("content", [b"", b"not json\n", b'{"other": 1}\n', b'{"beliefrag_index": 2}\n', b"[]\n"])
 def test_a_damaged_manifest_is_refused(index: Path, content: bytes) -> None:
     (index / MANIFEST).write_bytes(content)

@@ -10,7 +10,7 @@ import pytest
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import IndexUnusable, IndexWriter
-from beliefrag.retrieval.engine_errors import explain_write_errors
+from beliefrag.retrieval.store import explain_write_errors
 from beliefrag.types import Passage
 
 KILLED = (
@@ -64,7 +64,7 @@ def test_where_the_engine_hides_the_reason_a_small_write_finds_it(
     def refuse(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("beliefrag.retrieval.engine_errors.os.fsync", refuse)
+    monkeypatch.setattr("beliefrag.retrieval.store.os.fsync", refuse)
     error = explain(tmp_path, problem)
     assert error.message == f"The index {tmp_path} cannot be written: {os.strerror(number)}."
     assert error.remedy == remedy

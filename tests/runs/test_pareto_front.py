@@ -12,16 +12,6 @@ from beliefrag.runs.statistics import pareto_front, share_on_front
 STEPS = st.integers(0, 4)
 
 
-def test_the_front_of_hand_made_points() -> None:
-    cost = np.array([1.0, 2.0, 3.0, 3.0, 4.0])
-    quality = np.array([0.2, 0.5, 0.4, 0.6, 0.6])
-    assert pareto_front(cost, quality).tolist() == [True, True, False, True, False]
-
-
-def test_points_that_are_alike_are_all_on_the_front() -> None:
-    assert pareto_front(np.array([1.0, 1.0]), np.array([0.5, 0.5])).tolist() == [True, True]
-
-
 def test_the_front_of_each_resample_is_its_own() -> None:
     cost = np.array([[1.0, 2.0], [2.0, 1.0]])
     quality = np.array([[0.5, 0.4], [0.5, 0.4]])

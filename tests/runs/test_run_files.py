@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import resource
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,7 @@ def test_a_line_torn_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path) -> 
     first = episode_line(episode("q1"))
     for cut in range(len(first), len(whole)):
         (tmp_path / "episodes.jsonl").write_bytes(whole[:cut])
+        assert [key.question_id for key in read_summaries(tmp_path)] == ["q1"], "read while it is being written"
         with EpisodeLog(tmp_path) as log:
             assert [key.question_id for key in log.summaries] == ["q1"]
         assert (tmp_path / "episodes.jsonl").read_bytes() == first
@@ -89,22 +89,11 @@ def test_a_long_torn_line_is_dropped_too(tmp_path: Path, size: int) -> None:
         assert (tmp_path / "episodes.jsonl").read_bytes() == kept
 
 
-def test_reading_a_run_that_is_being_written_passes_over_the_torn_line(tmp_path: Path) -> None:
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1")) + b'{"method":')
-    assert [key.question_id for key in read_summaries(tmp_path)] == ["q1"]
-
-
 async def test_a_crowd_of_episodes_makes_one_whole_line_each(tmp_path: Path) -> None:
     with EpisodeLog(tmp_path) as log:
         await asyncio.gather(*(log.append(episode(f"q{k}", answer="x" * 5000)) for k in range(300)))
     lines = (tmp_path / "episodes.jsonl").read_bytes().splitlines()
     assert sorted(json.loads(line)["question"]["id"] for line in lines) == sorted(f"q{k}" for k in range(300))
-
-
-async def test_an_episode_counts_only_when_it_is_on_disk(tmp_path: Path) -> None:
-    with EpisodeLog(tmp_path) as log:
-        await log.append(episode("q1"))
-        assert (tmp_path / "episodes.jsonl").read_bytes() == episode_line(episode("q1"))
 
 
 @pytest.mark.parametrize(("synced", "syncs"), [(True, [1, 2, 2]), (False, [0, 0, 1])])
@@ -298,19 +287,12 @@ def test_a_judge_may_come_later_but_not_change() -> None:
 OTHER = r"another version .*run\.json .*\b9\.9\b"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"format": 2}, r"format 2\."),
-        ({"weather": "fine"}, r"it has weather,"),
-    ],
-)
-def test_a_record_of_another_version_is_told_as_that(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize("change", [{"format": 2}, {"weather": "fine"}])
+def test_a_record_of_another_version_is_told_as_that(tmp_path: Path, change: dict[str, Any]) -> None:
     record = run_record(versions={"beliefrag": "9.9"}).model_dump(mode="json") | change
     (tmp_path / "run.json").write_text(json.dumps(record))
-    with pytest.raises(RunError, match=OTHER) as caught:
+    with pytest.raises(RunError, match=OTHER + rf".*{next(iter(change))}: ") as caught:
         RunRecord.read(tmp_path)
-    assert re.search(words, caught.value.message)
     assert "with that version" in caught.value.remedy
 
 
@@ -321,20 +303,17 @@ def test_what_another_version_decided_with_is_not_misread() -> None:
         thresholds={"answer": 0.5, "newfangled": 0.5},
         settings={"model": "m", "newfangled": True},
     )
-    for what, words in (
-        (budget_of, r"budget\.newfangled"),
-        (thresholds_of, r"thresholds\.newfangled"),
-        (settings_of, r"the setting 'newfangled'"),
-    ):
-        with pytest.raises(RunError, match=OTHER + rf".*{words}"):
+    for what, words in ((budget_of, "budget"), (thresholds_of, "thresholds"), (settings_of, "setting")):
+        with pytest.raises(RunError, match=OTHER + rf".*{words} .*newfangled"):
             what(run)
-    with pytest.raises(RunError, match=r"budget .*top_k .*run\.json"):
+    with pytest.raises(RunError, match=r"budget .*top_k"):
         budget_of(run_record(budget={"top_k": 0}))
 
 
-def test_a_run_record_that_is_damaged_is_told(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"format": 3}')
-    with pytest.raises(RunError, match=r"made: Field required"):
+@pytest.mark.parametrize(("text", "problem"), [('{"format": 3}', "made: Field required"), ("{", "the file: ")])
+def test_a_run_record_that_is_damaged_is_told(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(RunError, match=problem):
         RunRecord.read(tmp_path)
 
 

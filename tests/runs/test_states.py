@@ -2,7 +2,6 @@ from pathlib import Path
 
 from beliefrag.bench.setup import RunSpec
 from beliefrag.cli.bench import carry_out_run
-from beliefrag.report.calibration_tables import state_counts_table
 from beliefrag.runs.partitions import partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.settings import Settings
@@ -53,12 +52,3 @@ def test_the_judge_has_a_word_on_every_answer_on_trial_and_on_each_once(tmp_path
     asked = [episode.verdict and episode.verdict.usage.calls for episode in records(tmp_path / "run")]
     # All states share one answer.
     assert asked == [1, 1]
-
-
-def test_an_overview_counts_what_can_be_fitted_on(tmp_path: Path) -> None:
-    _, trajectories = read_trajectories(survey(tmp_path))
-    rows = state_counts_table(trajectories).texts
-    assert [row[0] for row in rows] == ["xfit", "xsel", "xhold"]
-    assert sum(int(row[1]) for row in rows) == 3
-    assert sum(int(row[2]) for row in rows) == sum(state.retained > 0 for t in trajectories for state in t.states)
-    assert all(row[3] == "-" for row in rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from beliefrag.runs.statistics import compare_over_datasets
 from beliefrag.studies import Recording, StudyContext, StudyResult
 from beliefrag.studies.frontier import FrontierStudy
 from tests.support.messages import mentions
@@ -41,7 +40,7 @@ def test_the_study_marks_the_front_and_gives_the_differences() -> None:
     assert gaps["mean", "Iterative"]["tokens difference"].value == pytest.approx(-1000)
     assert gaps["mean", "Iterative"]["better and cheaper"] == 1.0
     assert gaps["d", "Static"]["tokens difference"].value == pytest.approx(2000)
-    assert mentions(result.findings[0], "Static, BeliefRAG", "cheapest")
+    assert "Static, BeliefRAG." in result.findings[0]
 
 
 def test_another_method_can_be_the_one_that_is_compared() -> None:
@@ -54,19 +53,13 @@ def test_a_question_that_one_method_did_not_finish_is_left_out_for_all_and_told_
     played = [
         episode(m, f"q{k}", 0.5, 100, failed=(m, k) == ("static", 0)) for m in ("static", "beliefrag") for k in range(5)
     ]
-    result = worked_out(recording(episodes=played))
+    single = [episode(m, "q0", 0.5, 100, dataset="e") for m in ("static", "beliefrag")]
+    result = worked_out(recording(episodes=[*played, *single]))
     assert rows_of(result, "differences", "name")["Static"]["n"] == 4
-    assert any(mentions(note, "Of d 1 questions", "left out") for note in result.notes)
-    assert any("1 failed" in note for note in result.notes)
-
-
-def test_a_dataset_with_too_few_questions_is_left_out_and_told_of() -> None:
-    many = [episode(m, f"q{k}", 0.5, 100) for m in ("static", "beliefrag") for k in range(5)]
-    result = worked_out(
-        recording(episodes=[*many, *(episode(m, "q0", 0.5, 100, dataset="e") for m in ("static", "beliefrag"))])
-    )
     assert set(rows_of(result, "points", "dataset")) == {"d"}
     assert any(mentions(note, "Left out", "fewer than 2", "e.") for note in result.notes)
+    assert any(mentions(note, "Of d 1 questions", "left out") for note in result.notes)
+    assert any("1 failed" in note for note in result.notes)
 
 
 def test_one_method_is_no_comparison() -> None:
@@ -74,9 +67,6 @@ def test_one_method_is_no_comparison() -> None:
     (sentence,) = result.findings
     assert mentions(sentence, "at least two methods", "BeliefRAG")
     assert result.draw is None
-
-
-def test_one_question_is_no_comparison() -> None:
     played = [episode(method, "q0", 0.5, 100) for method in ("static", "beliefrag")]
     assert "at least 2 questions" in worked_out(recording(episodes=played)).findings[0]
 
@@ -88,8 +78,3 @@ def test_the_papers_values_stand_beside_ours_for_datasets_of_its_names() -> None
     assert theirs["BeliefRAG, F1 on hotpotqa"].theirs == 0.602
     tokens = theirs["Static, thousand tokens per question"]
     assert (tokens.theirs, tokens.ours and tokens.ours.value) == (2.82, 2.0)
-
-
-def test_sides_that_do_not_match_are_refused() -> None:
-    with pytest.raises(ValueError, match="same datasets"):
-        compare_over_datasets({"d": {"f1": {"a": 1.0}}}, {"d": {"f1": {"b": 1.0}}})

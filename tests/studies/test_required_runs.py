@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +11,9 @@ from beliefrag.errors import SettingsError
 from beliefrag.methods.intervention import FrozenAnswerability
 from beliefrag.runs.record import Injection
 from beliefrag.settings import Settings
-from beliefrag.studies import DatasetKind, RequiredRun, StudyContext, choose_studies
+from beliefrag.studies import DatasetKind, RequiredRun, StudyContext
 from beliefrag.studies.make import apply_changes, combine_runs, find_reusable_runs, reason_against
+from beliefrag.studies.study import choose_studies
 from tests.support.studied import run_record
 
 ROWS = DatasetKind("datasets of rows", lambda dataset: False, lambda name: name == "rows")
@@ -29,6 +29,10 @@ def test_runs_of_one_name_are_made_once_with_the_methods_of_both() -> None:
     )
     assert [required.methods for required in runs] == [("static", "beliefrag", "crag")]
     assert runs[0].sufficient_methods == ("beliefrag", "crag")
+    for context, options in ((StudyContext(), {}), (StudyContext(drafts_answers=False), {"methods": "static,crag"})):
+        studies = choose_studies("all", options)
+        names = [run.name for run in combine_runs(r for s in studies for r in s.options.required_runs(context))]
+        assert len(set(names)) == len(names) > 0
 
 
 def test_different_runs_cannot_share_a_name() -> None:
@@ -36,13 +40,6 @@ def test_different_runs_cannot_share_a_name() -> None:
         combine_runs(
             [RequiredRun("r", ("static",)), RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55})]
         )
-
-
-def test_all_studies_fit_together() -> None:
-    for context, options in ((StudyContext(), {}), (StudyContext(drafts_answers=False), {"methods": "static,crag"})):
-        studies = choose_studies("all", options)
-        names = [run.name for run in combine_runs(r for s in studies for r in s.options.required_runs(context))]
-        assert len(set(names)) == len(names) > 0
 
 
 def test_options_are_read_from_the_name_and_beside_it() -> None:
@@ -71,11 +68,8 @@ def test_changes_are_made_to_the_settings_and_to_nothing_else() -> None:
     other = apply_changes(settings, RequiredRun("r", (), changes={"thresholds.answer": 0.55, "budget.rounds": 2}))
     assert (other.thresholds.answer, other.budget.rounds, other.concurrency) == (0.55, 2, 3)
     assert replace(other.thresholds, answer=0.5) == settings.thresholds
-
-
-def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match=r"thresholds\.anwser"):
-        apply_changes(Settings(), RequiredRun("r", (), changes={"thresholds.anwser": 0.55}))
+        apply_changes(settings, RequiredRun("r", (), changes={"thresholds.anwser": 0.55}))
 
 
 @pytest.mark.parametrize(
@@ -94,20 +88,13 @@ def test_a_change_to_a_setting_that_does_not_exist_is_refused() -> None:
         (RequiredRun("r", ("static",), injection=Injection(noise=0.4)), "nothing injected"),
     ],
 )
-def test_a_run_stands_in_where_it_has_what_is_needed(required: RequiredRun, reason: str) -> None:
+def test_a_run_stands_in_if_it_has_what_is_needed(required: RequiredRun, reason: str) -> None:
     assert bool(found := reason_against(required, RUN)) == bool(reason) and reason in found
     assert find_reusable_runs([required], {"mine": RUN}) == ({} if reason else {"r": "mine"})
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"injection": Injection(noise=0.4)}, "40 % irrelevant .*seed 0"),
-        ({"interventions": {"d": "frozen"}}, "their own answerability"),
-    ],
-)
+@pytest.mark.parametrize("changes", [{"injection": Injection(noise=0.4)}, {"interventions": {"d": "frozen"}}])
 def test_a_run_on_other_evidence_or_with_another_answerability_stands_in_for_no_ordinary_one(
-    changes: dict[str, Any], reason: str
+    changes: dict[str, Any],
 ) -> None:
-    told = reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))
-    assert re.search(reason, told)
+    assert reason_against(RequiredRun("r", ("static",)), run_record({"d": ["q0"]}, ("static",), **changes))

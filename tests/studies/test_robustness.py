@@ -27,7 +27,7 @@ from tests.support.studied import episode, recording, rows_of, state, trajectory
 QUESTIONS = 30
 
 
-RATES = ("follows_false", "recovers_true", "abstained", "false_read", "support")
+RATES = ("follows_false", "recovers_true", "abstained", "false_read")
 
 
 def rate(found: Compared, method: str, measure: str = "follows_false") -> float:
@@ -57,7 +57,6 @@ def told(method: str, key: str, end: str, dataset: str = "d") -> EpisodeSummary:
         "follows_false": float(end == "false"),
         "recovers_true": float(end == "true"),
         "false_read": 2.0 if end != "unread" else 0.0,
-        "evidence_recall": 0.5 if end == "true" else 0.0,
     }
     outcome = Outcome.ABSTAINED if end == "abstained" else Outcome.ANSWERED
     return base.model_copy(update={"outcome": outcome, "metrics": metrics})
@@ -96,78 +95,62 @@ def everything(loss: float = 0.05, web: float = 0.3) -> dict[str, Recording]:
 
 def test_f1_by_level_is_what_was_planted_and_the_loss_is_paired() -> None:
     result = RobustnessStudy().analyse(everything(), StudyContext())
-    static = rows_of(result, "noise", "name")["Static"]
-    f1 = [static[f"F1 at {level:.0%}"].value for level in NOISE_LEVELS]
+    rows = rows_of(result, "noise", "name")
+    f1 = [rows["Static"][f"F1 at {level:.0%}"].value for level in NOISE_LEVELS]
     assert f1 == pytest.approx([0.85, 0.80, 0.75, 0.70, 0.65])
-    lost = result.numbers["f1_lost"]
-    # All questions lose the same: that is no interval of width nought.
-    assert lost["static"].value == pytest.approx(-0.2)
-    assert lost["beliefrag"].value == pytest.approx(-0.1)
-
-
-def test_methods_are_compared_at_each_level_on_the_same_questions() -> None:
-    result = RobustnessStudy().analyse(everything(), StudyContext())
+    # All questions lose the same, so there is no interval.
+    assert (rows["Static"]["F1 lost"].value, rows["Static"]["F1 lost"].low) == (pytest.approx(-0.2), None)
+    assert rows["BeliefRAG"]["F1 lost"].value == pytest.approx(-0.1)
     ahead = rows_of(result, "noise_differences", "name")["Static"]
     assert ahead["F1 at 80% difference"].value == pytest.approx(0.1)
     assert ahead["F1 at 0% difference"].value == pytest.approx(0.0)
+    assert len(result.paper_values) == 12
 
 
 def test_rates_of_following_recovering_and_abstaining_by_hand() -> None:
     found = compare_on_false_evidence(misled())
     own, other = ({name: rate(found, m, name) for name in RATES} for m in ("beliefrag", "static"))
-    assert own == pytest.approx(
-        {"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8, "support": 0.2}
-    )
-    assert other == pytest.approx(
-        {"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0, "support": 0.1}
-    )
-
-
-def test_the_difference_of_rates_is_paired_by_question() -> None:
-    gap = compare_on_false_evidence(misled()).difference("static", "follows_false")
+    assert own == pytest.approx({"follows_false": 0.2, "recovers_true": 0.4, "abstained": 0.2, "false_read": 0.8})
+    assert other == pytest.approx({"follows_false": 0.4, "recovers_true": 0.2, "abstained": 0.0, "false_read": 1.0})
+    gap = found.difference("static", "follows_false")
     assert gap.value == pytest.approx(-0.2)
     # Where the others follow and BeliefRAG does not is one question in five; nowhere is it the other way round.
-    assert gap.high is not None
-    assert gap.high < 0
-    same = compare_on_false_evidence(
-        recording(episodes=[told(m, f"q{k}", "false") for m in COMPARED for k in range(QUESTIONS)])
-    )
-    none = same.difference("static", "follows_false")
+    assert gap.high is not None and gap.high < 0
+    alike = [told(m, f"q{k}", "false") for m in COMPARED for k in range(QUESTIONS)]
+    none = compare_on_false_evidence(recording(episodes=alike)).difference("static", "follows_false")
     assert (none.value, none.low, none.high) == (0.0, None, None)
 
 
-def test_episodes_that_nothing_false_was_told_are_in_no_rate() -> None:
+def test_only_questions_with_a_false_answer_that_all_methods_finished_are_in_a_rate() -> None:
     plain = [episode(m, "q1", 1.0, 10) for m in COMPARED]
-    assert (
-        rate(
-            compare_on_false_evidence(recording(episodes=[*(told(m, "q0", "false") for m in COMPARED), *plain])),
-            "static",
-        )
-        == 1.0
-    )
+    misled_once = [told(m, "q0", "false") for m in COMPARED]
+    assert rate(compare_on_false_evidence(recording(episodes=[*misled_once, *plain])), "static") == 1.0
     assert compare_on_false_evidence(recording(episodes=plain)).mean("static", "follows_false") is None
-
-
-def test_questions_that_one_method_did_not_finish_are_in_no_rate() -> None:
+    both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
+    assert rate(compare_on_false_evidence(recording(episodes=both)), "static") == 0.5, "two questions with one id"
     lacking = [told(m, f"q{k}", "false" if k else "true") for m in COMPARED for k in range(3) if (m, k) != ("crag", 0)]
     found = compare_on_false_evidence(recording(episodes=lacking))
     assert (found.questions, found.left_out, rate(found, "static")) == ({"all": 2}, {"all": 1}, 1.0)
 
 
-def test_questions_of_two_datasets_with_one_id_are_two_questions() -> None:
-    both = [told(m, "q0", end, dataset) for m in COMPARED for end, dataset in (("false", "d"), ("true", "e"))]
-    assert rate(compare_on_false_evidence(recording(episodes=both)), "static") == 0.5
+def sources_of(*recordings: Recording) -> list[EvidenceSource]:
+    return [EvidenceSource.from_recording(each, "f1") for each in recordings]
 
 
 def test_a_planted_shift_of_the_source_is_found() -> None:
-    strong, weak = (EvidenceSource.from_recording(found, "f1") for found in (ranked(0.9), ranked(0.2, seed=1)))
+    strong, weak = sources_of(ranked(0.9), ranked(0.2, seed=1))
     area, shift = mean_auc(strong), auc_difference(weak, strong)
-    assert area is not None
-    assert shift is not None
+    assert area is not None and shift is not None
     # With the signal 0.9 an answer is right with the chance 0.95 above one half and 0.05 below.
     assert area.value == pytest.approx(0.93, abs=0.05)
-    assert shift.high is not None
-    assert shift.high < 0
+    assert shift.high is not None and shift.high < 0
+
+
+def test_without_a_planted_signal_the_interval_holds_chance_and_no_shift() -> None:
+    one, other = sources_of(ranked(0.0, seed=4), ranked(0.0, seed=5))
+    for number, expected in ((mean_auc(one), 0.5), (auc_difference(one, other), 0.0)):
+        assert number is not None and number.low is not None and number.high is not None
+        assert number.low < expected < number.high
 
 
 def test_an_auc_needs_five_questions_of_each_outcome() -> None:
@@ -175,15 +158,14 @@ def test_an_auc_needs_five_questions_of_each_outcome() -> None:
     states = [
         trajectory(f"q{k}", *(state(answerability=0.1 * k + 0.01 * j, right=k < 4) for j in range(2))) for k in range(9)
     ]
-    assert mean_auc(EvidenceSource.from_recording(recording(states), "f1")) is None
+    assert mean_auc(*sources_of(recording(states))) is None
 
 
-def test_where_no_answer_is_on_trial_the_last_state_and_the_answer_given_count() -> None:
+def test_without_drafted_answers_the_last_state_and_the_answer_given_count() -> None:
     states = [trajectory(f"q{k}", state(answerability=0.1), state(answerability=k / 20)) for k in range(20)]
     given = [episode("beliefrag", f"q{k}", float(k >= 10), 100) for k in range(20)]
-    area = mean_auc(EvidenceSource.from_recording(recording(states, given), "f1"))
-    assert area is not None
-    assert area.value == 1.0
+    area = mean_auc(*sources_of(recording(states, given)))
+    assert area is not None and area.value == 1.0
 
 
 def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
@@ -191,9 +173,7 @@ def test_the_conflict_gate_by_source_is_what_was_planted() -> None:
     sources = rows_of(result, "sources", "source")
     assert sources["counterfactual"]["conflict gate fires"].value == 1.0
     assert sources["ordinary"]["conflict gate fires"].value == 0.0
-    assert sources["counterfactual"]["belief in conflict"].value == pytest.approx(0.8)
     assert result.numbers["auc_shift"].high < 0
-    assert len(result.paper_values) == 12
 
 
 def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() -> None:
@@ -204,22 +184,5 @@ def test_questions_that_one_method_did_not_finish_are_left_out_of_every_level() 
     result = RobustnessStudy().analyse(recordings, StudyContext())
     assert "Noise: 29 questions" in result.sample
     assert any(mentions(note, "Noise", "1 questions", "left out") for note in result.notes)
-
-
-def test_without_common_questions_there_is_a_sentence() -> None:
-    recordings = everything()
     recordings[noise_run(0.2)] = recording(episodes=[episode(m, "other", 1.0, 10) for m in COMPARED])
     assert "at least two questions" in RobustnessStudy().analyse(recordings, StudyContext()).findings[0]
-
-
-def test_where_no_signal_was_planted_the_interval_holds_chance_and_no_shift() -> None:
-    one, other = (EvidenceSource.from_recording(ranked(0.0, seed=s), "f1") for s in (4, 5))
-    area, shift = mean_auc(one), auc_difference(one, other)
-    assert area is not None
-    assert shift is not None
-    assert area.low is not None
-    assert area.high is not None
-    assert area.low < 0.5 < area.high
-    assert shift.low is not None
-    assert shift.high is not None
-    assert shift.low < 0 < shift.high

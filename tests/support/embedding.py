@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beliefrag.hub import DownloadError
-from beliefrag.models.download import pull
+from beliefrag.models.download import DownloadError, pull
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from beliefrag.hub import HubFile
-from beliefrag.models.weights import Weights
+from beliefrag.models.weights import HubFile, Weights
 
 CONTENT = bytes(range(256)) * 12_000
 PATH = "/owner/model/resolve/main/model.gguf"

@@ -12,7 +12,7 @@ from beliefrag.models.protocol import TokenProbability
 from beliefrag.prompts import Prompts
 from beliefrag.types import Observation, Passage, Question
 from beliefrag.verifiers import VerifierForm, build_verifier
-from beliefrag.verifiers.draft import observe_draft
+from beliefrag.verifiers.draft import measure_confidence, observe_draft
 from tests.support.episodes import script
 from tests.support.reading import says
 
@@ -27,7 +27,8 @@ def token(text: str, p: float, **others: float) -> TokenProbability:
 
 
 def observe(answer: str, *tokens: TokenProbability, question: str = WHERE) -> Observation:
-    return observe_draft(question, [BRIDGE, HOLM], answer, tokens, stated=None if tokens else 0.5)
+    stated = measure_confidence(answer, tokens) if tokens else 0.5
+    return observe_draft(question, [BRIDGE, HOLM], answer, tokens, stated)
 
 
 def test_uncertainty_is_that_of_the_least_likely_token() -> None:
@@ -84,7 +85,7 @@ def test_conflict_is_how_close_an_alternative_came_that_the_evidence_holds() -> 
 
 
 def test_nothing_to_read_is_read_without_an_error() -> None:
-    empty = observe_draft("?", [Passage("1", "", "")], "x", (), stated=0.5)
+    empty = observe_draft("?", [Passage("1", "", "")], "x", (), 0.5)
     assert empty.support == 0.0 and 0.0 <= empty.gap <= 1.0 and empty.conflict == 0.0
 
 
@@ -105,8 +106,6 @@ async def test_one_call_gives_the_draft_and_all_scores(tmp_path: Path) -> None:
 
 
 async def test_no_uncertainty_is_made_up_where_nothing_says_how_sure_an_answer_is(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="how sure"):
-        observe_draft(WHERE, [BRIDGE], "Torsby", ())
     with pytest.raises(ModelError, match="token probabilities"):
         await verify(tmp_path, says("read", "Torsby"), build_verifier("draft"))
 

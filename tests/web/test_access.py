@@ -25,7 +25,6 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 ROUTES = [
     ("POST", "/v1/ask"),
     ("POST", "/v1/chat/completions"),
-    ("POST", "/v1/responses"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/beliefrag"),
     ("GET", "/openapi.json"),

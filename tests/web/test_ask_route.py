@@ -107,7 +107,7 @@ def test_prompts_are_streamed_only_if_the_operator_says_so(tmp_path: Path) -> No
             told = events(server.ask(headers=STREAM).text)
         calls = [call for name, record in told if name == "step" for call in record["calls"]]
         assert len(calls) == 2
-        assert all(("messages" in call, "reply" in call) == (shown, shown) for call in calls)
+        assert all((bool(call["messages"]), bool(call["reply"])) == (shown, shown) for call in calls)
         started = told[0][1]
         assert "model" not in started and "prompts" not in started
 
@@ -122,7 +122,7 @@ def test_a_drafted_answer_is_streamed_only_if_the_operator_says_so(shown: bool) 
     step = Step(number=1, action=Action.ABSTAIN, reason="abstain", answerability=0.1, attempt=drafted, calls=(call,))
     record = step_record(step, prompts=shown)
     assert record["answerability"] == 0.1 and record["calls"][0]["tokens_in"] == 1
-    assert ("a drafted answer" in str(record), "messages" in record["calls"][0]) == (shown, shown)
+    assert ("a drafted answer" in str(record), bool(record["calls"][0]["messages"])) == (shown, shown)
 
 
 def test_a_silent_stream_is_kept_alive(tmp_path: Path) -> None:
@@ -212,14 +212,6 @@ def test_a_promise_of_the_server_cannot_be_weakened_by_a_request(tmp_path: Path)
     assert "max_error 0.1" in weaker[0].json()["detail"]
 
 
-def test_a_server_answers_by_any_method_and_promises_nothing_that_the_method_cannot_keep(tmp_path: Path) -> None:
-    assembly, settings = opened(tmp_path, {**REPLY, "repeat": True}, method="static", borrow=None)
-    with served(assembly, settings) as server:
-        usual, promised = server.ask(), server.ask(max_error=0.1)
-    assert usual.json()["outcome"] == "answered" and usual.json()["answerability"] is None
-    assert promised.status_code == 422 and "max_error 0.1" in promised.json()["detail"]
-
-
 @pytest.mark.parametrize("question", ["", "   \n"])
 def test_an_empty_question_is_refused(plain: Served, question: str) -> None:
     before = plain.model.asked
@@ -255,22 +247,15 @@ def test_a_question_of_any_characters_is_answered(plain: Served) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", None])
-@pytest.mark.parametrize(
-    ("path", "body", "status"),
-    [
-        ("/v1/ask", {"question": QUESTION}, 415),
-        ("/v1/chat/completions", {"model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}, 415),
-    ],
-)
-def test_a_page_elsewhere_cannot_make_a_browser_ask(
-    plain: Served, path: str, body: dict[str, Any], status: int, kind: str | None
-) -> None:
+@pytest.mark.parametrize("path", ["/v1/ask", "/v1/chat/completions"])
+def test_a_page_elsewhere_cannot_make_a_browser_ask(plain: Served, path: str, kind: str | None) -> None:
     """A page can post these kinds, or none at all, without being asked first; only JSON that says so is read."""
     before = plain.model.asked
     with plain.client() as client:
         headers = {"Content-Type": kind} if kind else {}
+        body = {"question": QUESTION, "model": "beliefrag", "messages": [{"role": "user", "content": QUESTION}]}
         response = client.post(path, content=json.dumps(body).encode(), headers=headers)
-    assert response.status_code == status
+    assert response.status_code == 415
     assert "Content-Type: application/json" in response.text
     assert "access-control-allow-origin" not in response.headers
     assert plain.model.asked == before

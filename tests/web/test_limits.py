@@ -13,7 +13,6 @@ import httpx2
 import pytest
 
 from beliefrag.cli.serve import LimitOptions
-from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.service import AdmissionQueue, Waiting
@@ -100,12 +99,6 @@ def test_places_and_queue_are_limited_and_the_rest_is_told_when_to_come_back(tmp
         assert server.ask().status_code == 200, "places are free again"
 
 
-@pytest.mark.parametrize("wrong", [{"timeout": 0}, {"queue": -1}, {"concurrency": 0}, {"request_bytes": -5}])
-def test_a_limit_that_lets_nothing_through_is_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(SettingsError, match=next(iter(wrong))):
-        ServerLimits(**wrong)  # type: ignore[arg-type]
-
-
 def test_the_server_is_not_ready_while_its_model_fails_and_is_tried_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,9 +127,6 @@ def test_the_server_is_not_ready_while_searches_fail(tmp_path: Path, monkeypatch
         assert "disk" not in response.text
 
 
-STREAM = {"Accept": "text/event-stream"}
-
-
 async def test_who_waits_is_told_the_place_and_the_wait_and_begins_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     # Only the queue's clock: the event loop needs its own.
@@ -161,8 +151,6 @@ async def test_who_waits_is_told_the_place_and_the_wait_and_begins_in_order(monk
     await asyncio.sleep(0.01)
     assert begun == ["first", "second"]
     assert told["third"][-1] == Waiting(1, 20), "the first episode took 20 s, and the second has just begun"
-    now += 15
-    assert gate.retry_after() == 25, "5 s for the second, then 20 s for the third"
     leave["second"].set()
     leave["third"].set()
     await asyncio.gather(*tasks)
@@ -191,12 +179,9 @@ async def test_who_comes_later_never_overtakes_when_a_place_is_free_for_a_moment
     assert begun == [1, 2, 3]
 
 
-@pytest.mark.parametrize("people", [2, 5, 10])
-def test_all_who_ask_at_once_get_answers_although_they_wait_longer_than_one_question_may_take(
-    tmp_path: Path, people: int
-) -> None:
-    limits = ServerLimits(concurrency=1, queue=16, timeout=2.5)
-    with served(*opened(tmp_path, seconds=0.25), limits=limits) as server, ThreadPoolExecutor(people) as pool:
+def test_all_who_ask_at_once_get_answers_although_they_wait_longer_than_one_question_may_take(tmp_path: Path) -> None:
+    people, limits = 8, ServerLimits(concurrency=1, queue=16, timeout=1.0)
+    with served(*opened(tmp_path, seconds=0.1), limits=limits) as server, ThreadPoolExecutor(people) as pool:
         replies = list(pool.map(lambda number: server.ask(f"{QUESTION} {number}"), range(people)))
     assert [(reply.status_code, reply.json().get("answer")) for reply in replies] == [(200, ANSWER)] * people
     assert sorted(int(reply.headers["x-queue-place"]) for reply in replies) == list(range(people))
@@ -220,21 +205,13 @@ def test_a_stream_begins_with_the_place_and_the_expected_wait_and_a_header_has_t
     assert events(waited.text)[-1][1]["answer"] == ANSWER
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": QUESTION}]}),
-        ("/v1/responses", {"input": QUESTION}),
-    ],
-)
-def test_clients_of_the_other_api_get_the_place_as_a_comment(
-    tmp_path: Path, path: str, body: dict[str, object]
-) -> None:
+def test_clients_of_the_other_api_get_the_place_as_a_comment(tmp_path: Path) -> None:
+    body = {"model": "beliefrag", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
     limits = ServerLimits(concurrency=1, queue=4)
     with served(*opened(tmp_path, seconds=0.3), limits=limits) as server, ThreadPoolExecutor(2) as pool:
         _hold_the_place(server, pool)
         with server.client() as client:
-            reply: httpx2.Response = client.post(path, json={"model": "beliefrag", "stream": True, **body})
+            reply: httpx2.Response = client.post("/v1/chat/completions", json=body)
     assert "\n: waiting, place 1\n" in reply.text
     assert reply.headers["x-queue-place"] == "1"
     assert ANSWER in reply.text

@@ -34,12 +34,6 @@ def test_what_is_for_http_is_refused_without_it(capsys: pytest.CaptureFixture[st
     assert option in ran.err
 
 
-def test_documents_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = in_process(capsys, "serve", "mcp")
-    assert ran.code == 2
-    assert mentions(ran.err, "error", "source of passages", "'beliefrag index'")
-
-
 def test_without_the_extra_it_says_what_to_install_and_other_commands_work() -> None:
     code = "import sys; sys.modules['mcp'] = None; from beliefrag.cli import main; sys.exit(main(sys.argv[1:]))"
 

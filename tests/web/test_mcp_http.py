@@ -236,7 +236,7 @@ async def test_only_so_many_questions_are_answered_at_a_time_and_searches_go_on(
         first.cancel()
         await all_cancelled(endless, 1)
     assert second.is_error
-    assert mentions(text(second), "1 questions", "0 are waiting")
+    assert mentions(text(second), "1 requests", "0 are waiting")
     assert found.structured_content["passages"]
 
 

@@ -22,14 +22,6 @@ from tests.support.mcp_server import ANSWER, QUESTION, SURE, command
 from tests.support.messages import mentions
 
 ERAS = ["auto", "legacy"]
-DECLINING = """
-[budget]
-rounds = 1
-[thresholds]
-abstain_answerability = 0.55
-abstain_sufficiency = 0.5
-correct_unreliable = false
-"""
 
 
 @pytest.fixture
@@ -52,7 +44,7 @@ async def test_an_agent_asks_and_searches(folder: Path, era: str) -> None:
         asked = await client.call_tool("ask", {"question": QUESTION}, progress_callback=tell)
         found = await client.call_tool("search", {"query": "Where was Archer born?", "k": 1})
         wrong = await client.call_tool("ask", {"question": QUESTION, "temperature": 1})
-        with pytest.raises(MCPError, match="no such tool"):
+        with pytest.raises(MCPError, match="does not exist"):
             await client.call_tool("delete", {})
     assert set(tools) == {"ask", "search"}
     assert tools["ask"].input_schema["required"] == ["question"]
@@ -61,9 +53,6 @@ async def test_an_agent_asks_and_searches(folder: Path, era: str) -> None:
     assert not asked.is_error
     answer = asked.structured_content
     assert (answer["outcome"], answer["answer"]) == ("answered", "Colin Archer")
-    assert answer["answerability"] > 0.5
-    assert answer["reason"]
-    assert [source["source"] for source in answer["sources"]][:1] == ["fram.md"]
     assert json.loads(asked.content[0].text) == answer  # type: ignore[union-attr]
     assert [number for number, _ in told] == [1, 2, 3, 4]
     assert [message.partition(":")[0] for _, message in told if message] == [
@@ -131,18 +120,6 @@ def test_standard_output_holds_the_protocol_alone_and_the_log_no_text(folder: Pa
     assert server.returncode == 0
 
 
-def test_what_is_logged_with_debug_stays_away_from_standard_output(folder: Path) -> None:
-    with start(folder, "--debug") as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(OPENING)
-        server.stdin.flush()
-        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "beliefrag"
-        out, err = server.communicate(timeout=90)
-    assert (out, server.returncode) == ("", 0)
-    assert '"debug"' in err
-
-
 def slow(chat_server: ChatServer) -> Mapping[str, str]:
     """A model server that is still sending its first reply when a test is long over."""
     chat_server.play(completion("x" * 5000, drip=0.02))
@@ -155,10 +132,9 @@ async def until(chat_server: ChatServer, requests: int, still_open: int) -> None
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_cancelled_call_stops_the_model(folder: Path, chat_server: ChatServer, era: str) -> None:
+async def test_a_cancelled_call_stops_the_model(folder: Path, chat_server: ChatServer) -> None:
     how = command(folder, "--base-url", chat_server.url, **slow(chat_server))
-    async with Client(how, mode=era) as client:
+    async with Client(how) as client:
         call = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
         await until(chat_server, 1, 1)
         call.cancel()
@@ -195,15 +171,17 @@ def test_a_client_that_dies_ends_the_server_without_a_complaint(folder: Path) ->
         server.stdin = None
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_server_though_its_client_says_nothing(
-    folder: Path, number: signal.Signals, code: int
+@pytest.mark.parametrize(("number", "code", "debug"), [(signal.SIGTERM, 143, []), (signal.SIGINT, 130, ["--debug"])])
+def test_a_signal_ends_the_server_and_only_the_protocol_is_on_standard_output(
+    folder: Path, number: signal.Signals, code: int, debug: list[str]
 ) -> None:
-    with start(folder) as server:
+    with start(folder, *debug) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(OPENING)
         server.stdin.flush()
-        server.stdout.readline()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "beliefrag"
         server.send_signal(number)
-        assert server.wait(timeout=90) == code
+        out, err = server.communicate(timeout=90)
+        assert (out, server.returncode) == ("", code)
+        assert ('"debug"' in err) == bool(debug)

@@ -1,4 +1,4 @@
-"""The official `openai` client talks to `/v1/chat/completions` and `/v1/responses`, streaming and not."""
+"""The official `openai` client talks to `/v1/chat/completions`, streaming and not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import openai
 import pytest
-from openai.types.responses import Response
 
 from tests.support.serving import ANSWER, QUERY, QUESTION, REPLY, SURE, UNSURE, Served, opened, served
 from tests.web.test_ask_route import DECLINING
@@ -102,25 +101,14 @@ def user(content: Any) -> list[dict[str, Any]]:
         ({"messages": user(" ")}, "messages"),
         ({"messages": user(None)}, "messages[0].content"),
         ({"messages": user([{"type": "image_url"}])}, "messages[0].content"),
-        ({"input": QUESTION, "tools": [{"type": "web_search"}]}, "tools"),
-        ({"input": QUESTION, "text": {"format": {"type": "json_object"}}}, "text"),
-        ({"input": QUESTION, "background": True}, "background"),
-        ({"input": QUESTION, "previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"input": QUESTION, "conversation": "conv_1"}, "conversation"),
-        ({"input": QUESTION, "prompt": {"id": "p"}}, "prompt"),
-        ({"input": []}, "input.str"),
-        ({"input": ""}, "input"),
-        ({"input": CONVERSATION}, "input"),
-        ({"input": user([{"type": "input_image", "image_url": "data:"}])}, "input[0].content"),
-        ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input.str"),
     ],
 )
 def test_what_is_not_supported_is_refused_in_openais_own_form(
     plain: Served, request_: dict[str, Any], param: str
 ) -> None:
-    path, asked = ("/v1/responses", {}) if "input" in request_ else ("/v1/chat/completions", {"messages": ASKED})
+    body = {"model": "beliefrag", "messages": ASKED, **request_}
     with plain.client() as client:
-        response = client.post(path, json={"model": "beliefrag", **asked, **request_})
+        response = client.post("/v1/chat/completions", json=body)
     error = response.json()["error"]
     assert (response.status_code, error["type"], error["param"]) == (400, "invalid_request_error", param)
     assert error["code"] and error["message"]
@@ -147,63 +135,3 @@ def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> Non
                 client.models.retrieve(other)
             with pytest.raises(openai.NotFoundError, match="Ask for 'org/own'"):
                 client.chat.completions.create(model=other, messages=ASKED)
-
-
-def citations(response: Any) -> list[Any]:
-    found: list[Any] = response.output[0].content[0].annotations
-    return found
-
-
-def test_a_response_holds_the_answer_with_its_sources(client: openai.OpenAI) -> None:
-    response = client.responses.create(model="beliefrag", input=QUESTION, instructions="Be brief.", temperature=0.7)
-    Response.model_validate(response.model_dump(), strict=False)
-    assert (response.output_text, response.status, response.error) == (ANSWER, "completed", None)
-    assert response.id.startswith("resp_") and str(response.output[0].id).startswith("msg_")
-    assert response.usage is not None
-    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens > 0
-    cited = citations(response)
-    assert {each.file_id for each in cited} == {"travel"}
-    assert {each.filename for each in cited} == {"travel.md"}
-    assert details(response)["outcome"] == "answered" and details(response)["answerability"] > 0.5
-    assert details(response)["ignored"] == ["instructions", "temperature"]
-
-
-def test_messages_are_taken_as_input_and_only_the_last_is_answered(client: openai.OpenAI) -> None:
-    asked: Any = [
-        {"role": "developer", "content": "Answer in French."},
-        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
-    ]
-    response = client.responses.create(model="beliefrag", input=asked)
-    assert response.output_text == ANSWER
-    assert details(response)["ignored"] == ["input[0]"]
-
-
-def test_the_official_client_gets_a_stream_of_the_events_that_it_knows(client: openai.OpenAI) -> None:
-    stream = list(client.responses.create(model="beliefrag", input=QUESTION, stream=True))
-    assert [event.type for event in stream] == [
-        "response.created",
-        "response.in_progress",
-        "response.output_item.added",
-        "response.content_part.added",
-        "response.output_text.delta",
-        "response.output_text.done",
-        "response.content_part.done",
-        "response.output_item.done",
-        "response.completed",
-    ]
-    assert [event.sequence_number for event in stream] == list(range(9))
-    assert "".join(event.delta for event in stream if event.type == "response.output_text.delta") == ANSWER
-    last = stream[-1].response  # type: ignore[union-attr]
-    assert (last.output_text, last.status, details(last)["outcome"]) == (ANSWER, "completed", "answered")
-
-
-def test_a_failure_is_an_error_and_in_a_stream_a_failed_response(tmp_path: Path) -> None:
-    broken = {"purpose": "answer", "error": {"status": 500}, "repeat": True}
-    with served(*opened(tmp_path, SURE, broken)) as server, client_of(server) as client:
-        with pytest.raises(openai.InternalServerError, match="TransportError") as caught:
-            client.responses.create(model="beliefrag", input=QUESTION)
-        *_, last = client.responses.create(model="beliefrag", input=QUESTION, stream=True)
-    assert caught.value.status_code == 502
-    assert last.type == "response.failed"
-    assert last.response.status == "failed" and last.response.output_text == ""
-    assert last.response.error is not None and "TransportError" in last.response.error.message

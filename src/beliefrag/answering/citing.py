@@ -3,9 +3,7 @@
 The sentence that holds the answer is looked for first, together with the one that leads to it from the question: a
 bridge names what the answer's passage is about, or shares a rare word with it, and covers words of the question that
 the answer's sentence leaves open. Where the question compares things, the sentences about all of them are cited.
-Everything is lexical and asks no model, so it works for every method and retriever.
-
-All functions here are pure: the same question, answer and passages always give the same sentences.
+All functions are lexical and pure, and ask no model.
 """
 
 from __future__ import annotations
@@ -67,7 +65,9 @@ class _Sentence:
 def choose_citations(
     question: str, answer: str, passages: Sequence[Passage], *, shown: Spans | None = None
 ) -> tuple[Citation, ...]:
-    """Choose the sentences that an answer rests on.
+    """Choose the sentences that an answer rests on: those that lead to it before those that hold it.
+
+    Where no sentence holds the answer, those that come nearest are cited, marked as merely related.
 
     Args:
         question: What was asked.
@@ -75,10 +75,6 @@ def choose_citations(
         passages: The evidence, whole.
         shown: Which parts of the passages the model saw; a sentence outside of them is cited only where none
             inside holds the answer. None where the model saw the passages whole.
-
-    Returns:
-        At most `MOST_CITATIONS` citations, those that lead to the answer before those that hold it. Where no sentence
-        holds the answer, those that come nearest, marked as merely related.
     """
     reading = _Reading(question, answer, passages, shown)
     if not reading.sentences:
@@ -100,11 +96,7 @@ def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...
     """Find the words of a question that occur in none of the passages, as the question writes them."""
     asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - EMPTY_WORDS]
     words = [word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")]
-    lowered = [lower_words(word) for word in asked]
-    covered = dict(zip(flat := [one for each in lowered for one in each], cover_words(flat, words), strict=True))
-    return tuple(
-        word for word, parts in zip(asked, lowered, strict=True) if all(covered[part] == 0.0 for part in parts)
-    )
+    return tuple(word for word in asked if not any(cover_words(lower_words(word), words)))
 
 
 class _Reading:
@@ -146,16 +138,9 @@ class _Reading:
         words = lower_words(self.passages[number].text[start:end])
         joined = f" {' '.join(words)} "
         title = lower_words(self.passages[number].title)
-        covers = map(max, cover_words(self.asked, words), cover_words(self.asked, title))
-        return _Sentence(
-            number,
-            place,
-            (start, end),
-            tuple(words),
-            joined,
-            tuple(covers),
-            _share_held(wanted, joined, self.names[number]),
-        )
+        covers = tuple(map(max, cover_words(self.asked, words), cover_words(self.asked, title)))
+        held = _share_held(wanted, joined, self.names[number])
+        return _Sentence(number, place, (start, end), tuple(words), joined, covers, held)
 
     def is_named(self, number: int) -> bool:
         """Return whether the question names what a passage is about."""
@@ -197,17 +182,8 @@ class _Reading:
                 start = self.spans[number][first - 1][0]
             holds = (chosen[-1].passage, chosen[-1].place) in {(number, place) for place in group}
             role = CitationRole.ANSWER if holds and other is CitationRole.LINK else other
-            cited.append(
-                Citation(
-                    passage.id,
-                    passage.text[start:end],
-                    (start, end),
-                    role,
-                    passage.title,
-                    passage.source,
-                    passage.place,
-                )
-            )
+            about = (passage.title, passage.source, passage.place)
+            cited.append(Citation(passage.id, passage.text[start:end], (start, end), role, *about))
         # A sentence beside that which holds the answer is quoted with it, and so the answer comes last all the same.
         return tuple(sorted(cited, key=lambda one: one.role is CitationRole.ANSWER))
 

@@ -1,12 +1,9 @@
 """Packing: which sentences of the passages a prompt shows, under a limit of words.
 
-A small model wants little text and the right one. Sentences are chosen one after the other. A sentence is worth what it
-covers of the question beyond what is covered already, weighed by how well the search liked its passage, and what it
-does for the others: it may name another passage (a bridge needs both ends), or belong to a passage that a chosen
-sentence names. A sentence that begins with a pronoun brings the one before it along. The worth is divided by
-the cost. Everything is lexical, so it works with any retriever and asks no model.
-
-All functions here are pure: the same question, passages, scores and limit always give the same sentences.
+Sentences are chosen one after the other. A sentence is worth what it covers of the question beyond what is covered
+already, weighed by how well the search liked its passage, and what it does for the others: it may name another passage
+(a bridge needs both ends), or belong to a passage that a chosen sentence names. A sentence that begins with a pronoun
+brings the one before it along. The worth is divided by the cost. All functions are lexical and pure, and ask no model.
 """
 
 from __future__ import annotations
@@ -50,28 +47,16 @@ _PREFIX_MATCH = 0.7
 """How well two words match that begin alike, such as `director` and `directed`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackingMerits:
-    """What a sentence is worth for each of its merits. The numbers were chosen on questions that no table shows."""
-
-    cover: float = 1.0
-    """Words of the question that nothing chosen so far covers."""
-    own: float = 0.35
-    """Words of the question, covered already or not."""
-    link: float = 0.35
-    """Names another passage."""
-    named: float = 0.5
-    """Belongs to a passage that a chosen sentence names."""
-    first: float = 0.35
-    """Is the first sentence of its passage, which usually says what it is about."""
-    number: float = 0.4
-    """Holds a number, and the question asks for one."""
-    base: float = 0.05
-    """Is there at all: text that shares no word with the question still fills the room that is left."""
-    length: float = 0.5
-    """The exponent of the cost that the worth is divided by."""
-    score: float = 1.5
-    """The exponent of the passage's score, relative to the best one."""
+# What a sentence is worth for each of its merits. The numbers were chosen on questions that no table shows.
+_COVER = 1.0  # words of the question that nothing chosen so far covers
+_OWN = 0.35  # words of the question, covered already or not
+_LINK = 0.35  # names another passage
+_NAMED = 0.5  # belongs to a passage that a chosen sentence names
+_FIRST = 0.35  # is the first sentence of its passage, which usually says what it is about
+_NUMBER = 0.4  # holds a number, and the question asks for one
+_BASE = 0.05  # is there at all: other text still fills the room that is left
+_LENGTH = 0.5  # the exponent of the cost that the worth is divided by
+_SCORE = 1.5  # the exponent of the passage's score, relative to the best one
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +115,9 @@ class SentenceReading:
 
 
 def pack_passages(
-    question: str,
-    passages: Sequence[Passage],
-    limit: int,
-    *,
-    scores: Sequence[float] | None = None,
-    merits: PackingMerits | None = None,
+    question: str, passages: Sequence[Passage], limit: int, *, scores: Sequence[float] | None = None
 ) -> tuple[PackedPassage, ...]:
-    """Choose what a prompt shows of these passages.
+    """Choose what a prompt shows of these passages; there is at least one where any passage has words.
 
     Args:
         question: What is asked.
@@ -145,22 +125,17 @@ def pack_passages(
         limit: The most words that may be shown, titles and gap marks included, counted as `count_words` does.
         scores: How well the search liked each passage; relative to the best one they weigh its sentences. Without
             them, or where none is above 0, all passages weigh alike.
-        merits: What sentences are worth.
-
-    Returns:
-        The passages of which something is shown. With at least one passage that has words, there is at least one.
     """
     if limit < LEAST_WORDS:
         raise ValueError(f"packing needs a limit of at least {LEAST_WORDS} words, not {limit}")
     held = [_with_short_title(passage, limit // 2) for passage in passages]
     spans = [find_sentences(passage.text) for passage in held]
-    if sum(_words_of(passage, own) for passage, own in zip(held, spans, strict=True)) <= limit:
-        return tuple(
-            PackedPassage(one, ((own[0][0], own[-1][1]),)) for one, own in zip(held, spans, strict=True) if own
-        )
+    words = sum(count_words(one.title) + count_words(one.text) for one, own in zip(held, spans, strict=True) if own)
+    if words <= limit:
+        whole = ((one, ((own[0][0], own[-1][1]),)) for one, own in zip(held, spans, strict=True) if own)
+        return tuple(PackedPassage(*each) for each in whole)
     selection = _Selection(held, spans, limit)
-    weights = _relative_scores(scores, len(held))
-    _choose(selection, read_sentences(question, held, spans), weights, merits or PackingMerits())
+    _choose(selection, read_sentences(question, held, spans), _relative_scores(scores, len(held)))
     return selection.pack() or _first_words(held, spans, limit)
 
 
@@ -204,10 +179,6 @@ def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _with_short_title(passage: Passage, most: int) -> Passage:
     words = find_words(passage.title)
     return passage if len(words) <= most else replace(passage, title=passage.title[: words[most - 1][1]])
-
-
-def _words_of(passage: Passage, spans: Sequence[tuple[int, int]]) -> int:
-    return count_words(passage.title) + count_words(passage.text) if spans else 0
 
 
 def _relative_scores(scores: Sequence[float] | None, count: int) -> list[float]:
@@ -274,18 +245,18 @@ def _join_adjacent(places: Sequence[int], spans: Sequence[tuple[int, int]]) -> I
     yield spans[first][0], spans[previous][1]
 
 
-def _choose(selection: _Selection, reading: SentenceReading, weights: Sequence[float], merits: PackingMerits) -> None:
+def _choose(selection: _Selection, reading: SentenceReading, weights: Sequence[float]) -> None:
     """Take the sentence with the greatest worth for its cost, again and again, until none fits."""
     sentences, importance = reading.sentences, reading.importance
     by_place = {(one.passage, one.place): one for one in sentences}
     covered = [0.0] * len(importance)
     named: set[int] = set()
     fixed = [
-        merits.base
-        + merits.own * _weigh(one.covers, importance)
-        + merits.link * max((weights[other] for other in one.names), default=0.0)
-        + merits.first * (one.place == 0)
-        + merits.number * (reading.asks_number and one.has_number)
+        _BASE
+        + _OWN * _weigh(one.covers, importance)
+        + _LINK * max((weights[other] for other in one.names), default=0.0)
+        + _FIRST * (one.place == 0)
+        + _NUMBER * (reading.asks_number and one.has_number)
         for one in sentences
     ]
     while True:
@@ -298,8 +269,8 @@ def _choose(selection: _Selection, reading: SentenceReading, weights: Sequence[f
                 for weight, now, before in zip(importance, one.covers, covered, strict=True)
                 if now > before
             )
-            worth = own_worth + merits.cover * gain + merits.named * (one.passage in named)
-            worth *= weights[one.passage] ** merits.score / max(selection.cost(one), 4) ** merits.length
+            worth = own_worth + _COVER * gain + _NAMED * (one.passage in named)
+            worth *= weights[one.passage] ** _SCORE / max(selection.cost(one), 4) ** _LENGTH
             if worth > greatest:
                 best, greatest = one, worth
         if best is None:
@@ -336,17 +307,13 @@ def read_sentences(
             covers = cover_words(asked, words)
             counts = [count + (cover > 0) for count, cover in zip(counts, covers, strict=True)]
             joined = f" {' '.join(words)} "
+            named = frozenset(at for at, name in enumerate(names) if at != number and name and name in joined)
+            all_covers = tuple(map(max, covers, title_covers))
+            leans_back = place > explained and PRONOUN.match(text) is not None
+            has_number = _DIGIT.search(text) is not None
+            words_here = count_words(text)
             rows.append(
-                ReadSentence(
-                    number,
-                    place,
-                    (start, end),
-                    count_words(text),
-                    tuple(map(max, covers, title_covers)) if asked else (),
-                    frozenset(at for at, name in enumerate(names) if at != number and name and name in joined),
-                    _DIGIT.search(text) is not None,
-                    place > explained and PRONOUN.match(text) is not None,
-                )
+                ReadSentence(number, place, (start, end), words_here, all_covers, named, has_number, leans_back)
             )
     importance = [math.log(1 + len(rows) / (1 + count)) for count in counts]
     total = sum(importance) or 1.0

@@ -5,15 +5,14 @@ from beliefrag import bench
 spec = bench.RunSpec(data=("data/hotpotqa",), methods=("static", "beliefrag"), n=100)
 print(bench.preview(spec, out="runs/first"))
 run = bench.run(spec, out="runs/first", progress=lambda p: print(p.done, "of", p.plan.left))
-bench.report("runs/first").to_pandas()
-bench.compare("runs/first", "beliefrag", "static").table
+bench.report("runs/first").tables[0].to_pandas()
+print(bench.compare("runs/first", "beliefrag", "static"))
 """
 
 from beliefrag.bench.benchmark import (
-    MethodComparison,
     PreparedRun,
     Preview,
-    Report,
+    Result,
     Run,
     RunProgress,
     carry_out,
@@ -40,12 +39,11 @@ __all__ = [
     "Gold",
     "Injection",
     "LabelledQuestion",
-    "MethodComparison",
     "Partition",
     "Plan",
     "PreparedRun",
     "Preview",
-    "Report",
+    "Result",
     "Run",
     "RunControl",
     "RunProgress",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
@@ -23,7 +23,7 @@ from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
-from beliefrag.report.run_report import cost_lines, mean_notes, report_tables, results_table, write_report
+from beliefrag.report.run_report import cost_lines, mean_notes, results_table, write_report
 from beliefrag.report.table import Table
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
@@ -32,26 +32,6 @@ from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_
 from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Usage
-
-__all__ = [
-    "MethodComparison",
-    "PreparedRun",
-    "Preview",
-    "Report",
-    "Run",
-    "RunProgress",
-    "carry_out",
-    "carry_out_async",
-    "compare",
-    "format_duration",
-    "format_usage",
-    "prepare_run",
-    "preview",
-    "report",
-    "run",
-    "run_to_end",
-    "user_dataset",
-]
 
 _LEFT_OUT_SHOWN = 5
 _T = TypeVar("_T")
@@ -66,8 +46,6 @@ class RunProgress:
     """Episodes that are on disk, of those that were left when the run began."""
     episode: EpisodeSummary | None = None
     """The episode that has just ended."""
-    earlier: tuple[EpisodeSummary, ...] = ()
-    """In the first one: the episodes of earlier calls."""
 
 
 OnRunProgress = Callable[[RunProgress], object]
@@ -88,11 +66,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
-        """Read the record of an earlier run.
-
-        Raises:
-            RunError: The folder holds no run, or it cannot be read.
-        """
+        """Read the record of an earlier run."""
         return cls(Path(folder), RunRecord.read(Path(folder)))
 
     def episodes(self) -> Iterator[Episode]:
@@ -108,10 +82,10 @@ class Run:
         return summarise(self.folder)
 
     def __str__(self) -> str:
-        return str(Report.from_summary(self.summary()))
+        return str(report(self.folder))
 
     def _repr_html_(self) -> str:
-        return Report.from_summary(self.summary())._repr_html_()
+        return report(self.folder)._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +105,7 @@ class PreparedRun:
         await self.setup.aclose()
 
     def describe(self) -> Iterator[str]:
-        """Say what the run has and what is ahead with its cost, in sentences."""
+        """Return what the run has and what is ahead with its cost, in sentences."""
         yield from _describe_questions(self)
         plan, record = self.plan, self.record
         if plan.done or plan.to_judge or plan.failed_before:
@@ -161,8 +135,6 @@ class Preview:
     """What a run would do and about what it would cost."""
 
     plan: Plan
-    record: RunRecord
-    """The record of the run, as it would be written."""
     lines: tuple[str, ...]
     """The preview in sentences, with warnings."""
 
@@ -170,74 +142,23 @@ class Preview:
         return "\n".join(self.lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The numbers of a run as tables."""
+@dataclass(frozen=True)
+class Result(Generic[_T]):
+    """What a function found, and the same as tables, which a notebook shows and `print` prints."""
 
-    summary: Summary
-    results: Table
-    """One row for each dataset and method."""
+    found: _T
     tables: tuple[Table, ...]
-    """All tables of the written report."""
-    notes: tuple[str, ...]
-    costs: Mapping[str, str]
-    """What the methods and the judge cost, in words."""
+    warnings: tuple[str, ...] = ()
+    """What to know before trusting it."""
     files: tuple[Path, ...] = ()
     """What was written."""
 
-    @classmethod
-    def from_summary(cls, summary: Summary, files: Sequence[Path] = ()) -> Report:
-        """Return the report on these numbers."""
-        tables, notes, costs = report_tables(summary), mean_notes(summary), cost_lines(summary)
-        return cls(summary, results_table(summary), tuple(tables), tuple(notes), dict(costs), tuple(files))
-
-    def to_pandas(self) -> Any:
-        """Return the results as a pandas DataFrame."""
-        return self.results.to_pandas()
-
     def __str__(self) -> str:
-        return self.results.to_text() + "\n".join(self._remarks())
+        return "".join(table.to_text() for table in self.tables) + "\n".join(self.warnings)
 
     def _repr_html_(self) -> str:
-        return self.results._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self._remarks())
-
-    def _remarks(self) -> list[str]:
-        return [self.summary.first_line, *self.notes, *(f"{what}: {words}" for what, words in self.costs.items())]
-
-
-@dataclass(frozen=True, slots=True)
-class MethodComparison:
-    """How two methods of a run compare on the same questions: the first minus the second."""
-
-    first: str
-    second: str
-    datasets: tuple[DatasetComparison, ...]
-    incomplete: str = ""
-    """Which episodes are missing or failed, in words; empty if none."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before the numbers: missing and failed episodes, questions that are left out."""
-        left_out = (_describe_left_out(each) for each in self.datasets if each.paired.left_out)
-        return (*((self.incomplete,) if self.incomplete else ()), *left_out)
-
-    @property
-    def table(self) -> Table:
-        """One row for each dataset and measure."""
-        one, other = METHODS.title(self.first), METHODS.title(self.second)
-        headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
-        rows = [row for each in self.datasets for row in _comparison_rows(each)]
-        return Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas DataFrame."""
-        return self.table.to_pandas()
-
-    def __str__(self) -> str:
-        return self.table.to_text() + "\n".join(self.warnings)
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_() + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
+        tables = "\n".join(table._repr_html_() for table in self.tables)
+        return tables + "".join(f"<p>{escape(line)}</p>" for line in self.warnings)
 
 
 def user_dataset(questions: str | Path, docs: str | Path | Sequence[str | Path]) -> Dataset:
@@ -252,7 +173,7 @@ def preview(
     """Return what `run` would do and about what it would cost. No model is asked, and nothing is written."""
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     try:
-        return Preview(prepared.plan, prepared.record, tuple(prepared.describe()))
+        return Preview(prepared.plan, tuple(prepared.describe()))
     finally:
         run_to_end(prepared.aclose())
 
@@ -269,18 +190,9 @@ def run(
 ) -> Run:
     """Run methods on datasets, or continue a run. Episodes that lack a verdict are judged.
 
-    Args:
-        spec: What to run.
-        out: The run's folder. Every episode is on disk there as soon as it has ended.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        concurrency: Most calls at a time.
-        on: `ray` or `ray:ADDRESS`, to play the episodes on the workers of a Ray cluster; by default in this process.
-        progress: Called at the beginning and after every episode.
-        control: Its `stop` and `cancel` end the run early; the same call continues it.
-
-    Raises:
-        RunChanged: The run in that folder began with something else.
-        BeliefRAGError: Something cannot be used, nothing can be written, or everything fails.
+    Every episode is in the folder `out` as soon as it has ended. The settings are by default those of the settings file
+    and the environment. With `on`, which is `ray` or `ray:ADDRESS`, the workers of a Ray cluster play the episodes.
+    `progress` is called at the beginning and after every episode; `control` ends the run early.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     return carry_out(prepared, on=on, progress=progress, control=control)
@@ -319,7 +231,7 @@ async def carry_out_async(
     progress: OnRunProgress | None = None,
     control: RunControl | None = None,
 ) -> Run:
-    """Do the same as `carry_out`, for callers that have an event loop of their own."""
+    """Do the same as `carry_out` within an event loop."""
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
     report_progress: OnRunProgress = progress or (lambda _: None)
     try:
@@ -338,7 +250,7 @@ async def carry_out_async(
                 report_progress(RunProgress(plan, done, episode))
 
             async with _open_player(prepared, on, before, plan) as player:
-                report_progress(RunProgress(plan, 0, earlier=tuple(log.summaries.values())))
+                report_progress(RunProgress(plan, 0))
                 runner = Runner(
                     player,
                     log,
@@ -353,24 +265,31 @@ async def carry_out_async(
         await setup.aclose()
 
 
-def report(folder: str | Path, *, out: str | Path | None = None) -> Report:
+def report(folder: str | Path, *, out: str | Path | None = None) -> Result[Summary]:
     """Return the numbers of a run, with intervals; with `out` also write them as Markdown, CSV, LaTeX and HTML."""
     summary = summarise(Path(folder))
-    return Report.from_summary(summary, () if out is None else write_report(summary, Path(out)))
+    files = () if out is None else tuple(write_report(summary, Path(out)))
+    notes = (f"note: {note}" for note in mean_notes(summary))
+    costs = (f"{what}: {words}" for what, words in cost_lines(summary))
+    return Result(summary, (results_table(summary),), (summary.first_line, *notes, *costs), files)
 
 
-def compare(folder: str | Path, first: str, second: str, *, allow_unequal: bool = False) -> MethodComparison:
+def compare(
+    folder: str | Path, first: str, second: str, *, allow_unequal: bool = False
+) -> Result[tuple[DatasetComparison, ...]]:
     """Compare two methods of a run on the same questions, in F1 and in tokens.
 
     With `allow_unequal` they are compared on the questions that both finished, where they did not finish the same ones.
-
-    Raises:
-        RunError: The run does not have a method, or there is no question that both finished.
-        UnequalQuestions: They did not finish the same questions, and that was not allowed.
     """
     record, episodes = RunRecord.read(Path(folder)), read_summaries(Path(folder)).values()
     found = tuple(compare_methods(record, episodes, first, second, allow_unequal=allow_unequal))
-    return MethodComparison(first, second, found, describe_incomplete(record, episodes, first, second))
+    incomplete = describe_incomplete(record, episodes, first, second)
+    left_out = (_describe_left_out(each) for each in found if each.paired.left_out)
+    one, other = METHODS.title(first), METHODS.title(second)
+    headings = ("dataset", "n", "measure", one, other, "difference", "95 %", "reading")
+    rows = [row for each in found for row in _comparison_rows(each)]
+    table = Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
+    return Result(found, (table,), (*((incomplete,) if incomplete else ()), *left_out))
 
 
 def format_usage(usage: Usage) -> str:
@@ -395,17 +314,15 @@ def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
         return thread.submit(asyncio.run, work).result()
 
 
-@contextlib.asynccontextmanager
-async def _open_player(
+def _open_player(
     prepared: PreparedRun, on: str | None, before: RunRecord | None, plan: Plan
-) -> AsyncIterator[Player]:
+) -> contextlib.AbstractAsyncContextManager[Player]:
     if on is None or not plan.left:
-        yield InProcessPlayer(prepared.setup)
-        return
+        return contextlib.nullcontext(InProcessPlayer(prepared.setup))
     # Imported here: only those who run on a cluster need it.
     from beliefrag.bench.ray_player import open_ray_player  # noqa: PLC0415
 
-    async with open_ray_player(
+    return open_ray_player(
         on,
         settings=prepared.settings,
         spec=prepared.spec,
@@ -413,8 +330,7 @@ async def _open_player(
         record=prepared.setup.record,
         calls=prepared.at_once,
         episodes=plan.left,
-    ) as player:
-        yield player
+    )
 
 
 def _read_earlier(out: Path) -> RunRecord | None:

@@ -93,11 +93,7 @@ def _with_verdict(step: Step, verdicts: Mapping[str, bool]) -> Step:
 
 
 def read_verdict(reply: ChatReply, repairs: Repairs) -> bool:
-    """Return whether the judge replied yes.
-
-    Raises:
-        ReplyError: The reply is neither yes nor no.
-    """
+    """Return whether the judge replied yes."""
     words = re.findall(r"[a-z]+", read_answer(reply.text).lower())
     if not words or words[0] not in _VERDICTS:
         raise ReplyError("The reply is neither yes nor no.")

@@ -30,7 +30,7 @@ from beliefrag.prompts.replies import Repairs, read_json_object
 from beliefrag.retrieval.documents import count_words
 from beliefrag.runs.partitions import hash_position
 from beliefrag.runs.run_errors import DataError
-from beliefrag.types import Passage, Question, Usage
+from beliefrag.types import Passage, Question
 from beliefrag.verifiers import build_verifier
 
 QuestionKind = Literal["single", "two_hop", "unanswerable"]
@@ -93,22 +93,8 @@ class MadeQuestion:
         return json.dumps(fields | {"supporting": self.supporting}, ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class MadeQuestions:
-    """The questions, what they cost, and why others were rejected."""
-
-    questions: tuple[MadeQuestion, ...]
-    usage: Usage
-    rejected: Mapping[str, int]
-    """How many were rejected for each reason."""
-
-
 def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[QuestionSeed]:
-    """Draw what `n` questions are made from: several for each, because some will be rejected.
-
-    Raises:
-        DataError: There is too little text to ask about.
-    """
+    """Draw what `n` questions are made from: several for each, because some will be rejected."""
     usable = [each for each in passages if count_words(each.text) >= _FEWEST_WORDS]
     usable.sort(key=lambda each: hash_position("made questions", str(seed), each.id))
     if not usable:
@@ -122,7 +108,7 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
     wanted = {kind: count * _SPARE for kind, count in _share_out(n).items()}
     seeds = [QuestionSeed("unanswerable", (each,)) for each in removed[: wanted["unanswerable"]]]
     seeds += [QuestionSeed("single", (each,)) for each in kept[: wanted["single"]]]
-    # Two hops begin at the other end, so that few passages are asked about twice.
+    # Two hops begin at the other end: few passages are asked about twice.
     seeds += itertools.islice(_find_pairs(kept[::-1]), wanted["two_hop"])
     return seeds
 
@@ -190,11 +176,7 @@ def find_fault(question: str, answer: str, seed: QuestionSeed) -> str | None:
 
 
 def read_made_question(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
-    """Read the question and the answer that a model wrote.
-
-    Raises:
-        ReplyError: One of them is missing.
-    """
+    """Read the question and the answer that a model wrote."""
     record = read_json_object(reply.text, repairs)
     pair = [record.get(name) for name in ("question", "answer")]
     if not all(isinstance(each, str) for each in pair):
@@ -211,10 +193,11 @@ async def make_questions(
     *,
     at_once: int = 1,
     progress: Callable[[int, int], object] | None = None,
-) -> MadeQuestions:
+) -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
     """Let the model write questions until there are `n`, with enough of each kind, or no seed is left.
 
-    `at_once` questions are made at a time; `progress` is called with how many there are and how many are wanted.
+    Returns the questions, and how many others were rejected for each reason. `progress` is called with how many there
+    are and how many are wanted.
     """
     meter = Meter(model)
     rejected: Counter[str] = Counter()
@@ -230,15 +213,14 @@ async def make_questions(
                     have += 1
             if progress is not None:
                 progress(len(made), n)
-    return MadeQuestions(tuple(made.values()), meter.usage, dict(rejected))
+    return tuple(made.values()), rejected
 
 
 async def _make_question(
     meter: Meter, prompts: Prompts, seed: QuestionSeed, rejected: Counter[str]
 ) -> MadeQuestion | None:
-    calls = ModelCalls(
-        meter, prompts, build_verifier("structured"), CallRecorder(lambda _: None, lambda *_: None), token_budget=None
-    )
+    recorder = CallRecorder(lambda _: None, lambda *_: None)
+    calls = ModelCalls(meter, prompts, build_verifier("structured"), recorder, token_budget=None)
     faults: list[str] = []
 
     def read(reply: ChatReply, repairs: Repairs) -> tuple[str, str]:
@@ -266,11 +248,7 @@ async def _make_question(
 
 
 def make_dataset(name: str, made: Sequence[MadeQuestion], passages: Sequence[Passage]) -> Dataset:
-    """Make a dataset of the questions on the passages, without those of the questions that must have no answer.
-
-    Raises:
-        DataError: There is no question.
-    """
+    """Make a dataset of the questions on the passages, without those of the questions that must have no answer."""
     if not made:
         raise DataError(
             "The model made no question that passed the checks.",
@@ -279,7 +257,7 @@ def make_dataset(name: str, made: Sequence[MadeQuestion], passages: Sequence[Pas
     removed = {each.supporting[0] for each in made if each.kind == "unanswerable"}
     # The same words elsewhere would answer the question all the same.
     texts = {normalise(passage.text) for passage in passages if passage.id in removed}
-    kept = tuple(each for each in passages if each.id not in removed and normalise(each.text) not in texts)
+    kept = tuple(each for each in passages if normalise(each.text) not in texts)
     questions = []
     for each in made:
         supporting = None if each.kind == "unanswerable" else each.supporting

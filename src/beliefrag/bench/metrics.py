@@ -10,7 +10,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.record import Episode, EpisodeKey, Step
@@ -20,28 +20,20 @@ _CLOSED = frozenset({"yes", "no", "noanswer"})
 _COMBINATIONS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The metrics of one episode, each in [0, 1]; None where a metric has no meaning for the question."""
+def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> dict[str, float | None]:
+    """Return the scores of an answer, or of an abstention (None), and of the passages retained at the end.
 
-    exact_match: float | None
-    f1: float | None
-    cover: float | None
-    evidence_recall: float | None
-    """None where no supporting passages are annotated."""
-    answer_row_recall: float | None
-    """For set-valued questions alone, which in turn have no exact match, F1 and cover."""
-
-
-def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> Scores:
-    """Return the scores of an answer, or of an abstention (None), and of the passages retained at the end."""
+    Each lies in [0, 1]; None where it has no meaning. Only set-valued questions have a recall of rows, and they have no
+    exact match, F1 and cover.
+    """
+    one, f1, cover = (None, None, None) if gold.is_set else (0.0, 0.0, 0.0)
+    rows = 0.0 if gold.is_set else None
+    if answer is not None and gold.is_set:
+        rows = answer_row_recall(answer, gold.answers)
+    elif answer is not None:
+        one, f1, cover = answer_scores(answer, gold)
     recall = evidence_recall(retained, gold.supporting)
-    if gold.is_set:
-        rows = 0.0 if answer is None else answer_row_recall(answer, gold.answers)
-        return Scores(None, None, None, recall, rows)
-    if answer is None:
-        return Scores(0.0, 0.0, 0.0, recall, None)
-    return Scores(*answer_scores(answer, gold), recall, None)
+    return {"exact_match": one, "f1": f1, "cover": cover, "evidence_recall": recall, "answer_row_recall": rows}
 
 
 def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
@@ -51,11 +43,7 @@ def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:
 
 
 def accepted_answers(gold: Gold) -> tuple[str, ...]:
-    """Return the answers that exact match and F1 compare with.
-
-    Where an answer has several parts, naming one part is not an exact match: the parts are put together, one spelling
-    each, in their order. (Only a few RGB questions have more than one part; at most 64 combinations are made.)
-    """
+    """Return the answers that exact match and F1 compare with: of several parts, one spelling each, in their order."""
     if len(gold.answer_groups) < 2:
         return gold.answers
     return tuple(" ".join(parts) for parts in itertools.islice(itertools.product(*gold.answer_groups), _COMBINATIONS))
@@ -165,7 +153,7 @@ def score_episode(episode: Episode, labelled: LabelledQuestion, key: EpisodeKey)
     scored = episode.without_texts().model_copy(update={"dataset": key.dataset, "seed": key.seed, "ended": now()})
     if not episode.finished:
         return scored
-    scores = asdict(score_answer(episode.answer, labelled.gold, episode.steps[-1].evidence))
+    scores = score_answer(episode.answer, labelled.gold, episode.steps[-1].evidence)
     metrics = {**scores, "judge": None, "rounds": episode.usage.searches, "actions": len(episode.steps)}
     metrics |= rows_read(episode, labelled.gold)
     steps = tuple(_score_attempt(step, labelled.gold) for step in scored.steps)

@@ -1,14 +1,7 @@
-"""A user's own questions with answers, from a table or JSON Lines, to be answered from the user's own documents.
-
-A run names questions and passages by id, and holds no path: it can be given away, and a path can hold a name. So the
-paths are kept in the cache folder, under the hashes that the run's record has. `beliefrag view` finds them there.
-"""
+"""A user's own questions with answers, from a table or JSON Lines, to be answered from the user's own documents."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +21,7 @@ from beliefrag.bench.datasets.formats import (
     read_table,
     reader_of,
 )
-from beliefrag.bench.questions import Card, Dataset, gold_hash
+from beliefrag.bench.questions import Card, Dataset
 from beliefrag.paths import cache_dir
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.run_errors import DataError
@@ -47,38 +40,9 @@ class OwnDocuments:
     docs: tuple[Path, ...]
 
     def load(self) -> Dataset:
-        """Read both as a dataset, and remember where they are.
-
-        Raises:
-            DataError: The questions cannot be used.
-            CorpusError: The documents cannot be used.
-        """
+        """Read both as a dataset."""
         index, _ = docs_index(self.docs, cache_dir())
-        dataset = load_user_questions(self.questions, index.first(len(index)))
-        note = _note_path(gold_hash(dataset.questions), index.fingerprint)
-        paths = {"questions": os.path.realpath(self.questions), "docs": [os.path.realpath(each) for each in self.docs]}
-        unfinished = note.with_name(f"{note.name}.{os.getpid()}.new")
-        try:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(json.dumps(paths), encoding="utf-8")
-            unfinished.replace(note)
-        except OSError:
-            pass  # the viewer then asks for the paths
-        return dataset
-
-
-def find_own_documents(gold: str, fingerprint: str) -> OwnDocuments | None:
-    """Return the files that a dataset with these hashes of questions and passages was made from, if they are known."""
-    try:
-        paths = json.loads(_note_path(gold, fingerprint).read_bytes())
-        return OwnDocuments(Path(paths["questions"]), tuple(Path(each) for each in paths["docs"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _note_path(gold: str, fingerprint: str) -> Path:
-    name = hashlib.sha256(f"{gold} {fingerprint}".encode()).hexdigest()[:32]
-    return cache_dir() / "own_documents" / f"{name}.json"
+        return load_user_questions(self.questions, index.first(len(index)))
 
 
 class _UserRecord(PublishedRecord):
@@ -95,9 +59,6 @@ def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset
     Lines with the same names, `answers` being a list. An `id` is optional: without one it is made from the question's
     words. A file in which the page to ask in keeps feedback is read too: the last line of a question counts, and it is
     left out as long as it has no right answer.
-
-    Raises:
-        DataError: The file cannot be used; the message names the first bad line.
     """
     left_out: list[str] = []
     form = DatasetFormat(
@@ -135,7 +96,7 @@ def _read_user_records(path: Path, left_out: list[str]) -> Iterator[RawRecord | 
     feedback: dict[str, RawRecord] = {}
     for record in records:
         if isinstance(record, RawRecord) and _FEEDBACK in record.data:
-            # Removed and added again, so that questions have the order of their last lines.
+            # Removed and added again: questions have the order of their last lines.
             asked = " ".join(str(record.data.get("question")).split())
             feedback.pop(asked, None)
             feedback[asked] = record

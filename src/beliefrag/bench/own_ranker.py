@@ -42,11 +42,7 @@ class OwnRanker:
 
 
 def fit_own_ranker(dataset: Dataset) -> OwnRanker:
-    """Fit a ranker on the questions of a dataset that are not held out, and check it on those that are.
-
-    Raises:
-        CalibrationError: Too few questions have a needed passage among their candidates.
-    """
+    """Fit a ranker on the questions of a dataset that are not held out, and check it on those that are."""
     needed = needed_passages(dataset.questions, dataset.passages)
     known = [each for each in dataset.questions if needed[each.id]]
     reserved = set(select_held_out(each.id for each in known))

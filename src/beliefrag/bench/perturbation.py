@@ -5,10 +5,7 @@ handed a retriever, and a controller only ever sees hits.
 
 RGB brings false passages: for each passage that answers, one with another answer in its place. For any other dataset a
 false answer of the same kind is drawn from the other questions' answers, and put in the place of the true one wherever
-its spelling stands in a passage. The limits: kinds are told by their look (date, year, number, name, other words), so a
-town may stand for a person. A spelling that the gold answers lack stays, and so does everything else that hints at the
-truth: the passage may contradict itself. Yes, no and sets of rows have no false version, nor have hits without the
-answer's words.
+its spelling stands in a passage. docs/bench.md has the limits of that.
 """
 
 from __future__ import annotations
@@ -27,8 +24,6 @@ from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.runs.record import Injection
 from beliefrag.types import Passage
-
-__all__ = ["FalseAnswers", "Falsehood", "Injection", "Injector", "answer_kind", "passages_to_search", "score_misled"]
 
 _CLOSED = frozenset({"yes", "no", "true", "false", "noanswer"})
 _MONTH = r"(january|february|march|april|may|june|july|august|september|october|november|december)"
@@ -57,9 +52,7 @@ def passages_to_search(dataset: Dataset) -> tuple[Passage, ...]:
 class Injector:
     """The maker of the retrievers of one dataset, one for each episode.
 
-    Args:
-        dataset: The whole dataset: false answers are drawn from all of its questions, noise from all passages.
-        injection: How much is injected.
+    False answers are drawn from all of its questions, noise from all of its passages.
     """
 
     def __init__(self, dataset: Dataset, injection: Injection) -> None:
@@ -98,10 +91,7 @@ class Injector:
 
 
 def score_misled(answer: str | None, gold: Gold, false_answer: str) -> dict[str, float]:
-    """Return whether an answer follows a false claim, and whether it also has the truth; an abstention does neither.
-
-    An answer that names both has the truth: it does not follow.
-    """
+    """Return whether an answer follows a false claim and lacks the truth, and whether it has the truth."""
     right = answer is not None and covers(answer, gold)
     follows = answer is not None and not right and covers(answer, Gold((false_answer,)))
     return {"follows_false": float(follows), "recovers_true": float(right)}
@@ -125,12 +115,9 @@ class Falsehood:
 
 
 class FalseAnswers:
-    """Finds the falsehood of each question of a dataset.
+    """Finds a false claim about each question of a dataset, drawn from the answers of all of them.
 
-    Args:
-        questions: All questions of the dataset: false answers are drawn from their answers.
-        passages: Its passages, for the false ones that it brings itself.
-        seed: The seed of the draws.
+    The passages are for the false ones that the dataset brings itself.
     """
 
     def __init__(self, questions: Iterable[LabelledQuestion], passages: Iterable[Passage], seed: int) -> None:
@@ -142,11 +129,11 @@ class FalseAnswers:
         for question in asked:
             if not question.gold.is_set and (kind := answer_kind(question.gold.answers[0])):
                 by_kind[kind].setdefault(normalise(question.gold.answers[0]), question.gold.answers[0])
-        # Sorted, so that the order of the file plays no part.
+        # Sorted: the order of the file plays no part.
         self._answers = {kind: dict(sorted(found.items())) for kind, found in by_kind.items()}
 
     def find_falsehood(self, labelled: LabelledQuestion) -> Falsehood | None:
-        """Return a false claim for the question; None where there is none."""
+        """Return a false claim for the question, or None."""
         gold = labelled.gold
         if gold.is_set:
             return None

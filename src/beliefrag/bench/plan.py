@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import NamedTuple
 
 from beliefrag.bench.setup import Setup
@@ -62,8 +63,7 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at
     """Return what is left to do, given the episodes so far.
 
     All methods of a question come one after the other: a run that was stopped early still has the same questions for
-    all methods, and an embedded model finds passages that it has just read. What failed comes last, the oldest failure
-    first, so that an episode that always fails blocks no other.
+    all methods. What failed comes last, the oldest failure first, so that an episode that always fails blocks no other.
     """
     untried: list[EpisodeKey] = []
     failed: list[EpisodeSummary] = []
@@ -110,52 +110,35 @@ def _estimate(
         else:
             total += cost.times(count)
     judge = JUDGE.times(verdicts)
-    pace = model_pace(setup.record.model)
     took = sum(episode.usage.seconds for own in seen.values() for episode in own)
-    expected = sum(pace.seconds(cost.times(len(seen[method]))) for method, cost in means.items())
-    seconds = pace.seconds(total) * (took / expected if took and expected else 1.0)
+    expected = sum(expected_seconds(setup.record.model, cost.times(len(seen[m]))) for m, cost in means.items())
+    seconds = expected_seconds(setup.record.model, total) * (took / expected if took and expected else 1.0)
     if setup.judge is not None:
-        seconds += model_pace(setup.judge.identity).seconds(judge)
+        seconds += expected_seconds(setup.judge.identity, judge)
     return CostEstimate(
         _round_usage(total), _round_usage(judge), seconds / at_once, ahead.keys() <= seen.keys(), tuple(unknown)
     )
 
 
 def _mean_cost(episodes: Sequence[EpisodeSummary]) -> TypicalCost:
-    calls, tokens_in, tokens_out = (
-        sum(getattr(episode.usage, name) for episode in episodes) / len(episodes)
-        for name in ("calls", "tokens_in", "tokens_out")
-    )
-    return TypicalCost(calls, tokens_in, tokens_out)
+    names = ("calls", "tokens_in", "tokens_out")
+    return TypicalCost(*(fmean(getattr(episode.usage, name) for episode in episodes) for name in names))
 
 
 def _round_usage(figure: TypicalCost) -> Usage:
     return Usage(calls=round(figure.calls), tokens_in=round(figure.tokens_in), tokens_out=round(figure.tokens_out))
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast a kind of model is."""
-
-    seconds_per_call: float = 0.0
-    seconds_per_token_in: float = 0.0
-    seconds_per_token_out: float = 0.0
-
-    def seconds(self, figure: TypicalCost) -> float:
-        """Return how long these calls and tokens take, one call after another."""
-        tokens = figure.tokens_in * self.seconds_per_token_in + figure.tokens_out * self.seconds_per_token_out
-        return figure.calls * self.seconds_per_call + tokens
-
-
-_EMBEDDED = Pace(seconds_per_token_in=1 / 150, seconds_per_token_out=1 / 8)
-"""Over whole episodes on two busy cores; what prompts have in common with the one before is read only once."""
-_ENDPOINT = Pace(seconds_per_call=1.0, seconds_per_token_out=1 / 60)
-"""A guess: servers differ by a factor of ten."""
-
-
-def model_pace(identity: str) -> Pace:
-    """Return how fast a model is, by its kind."""
-    return {"local": _EMBEDDED, "scripted": Pace()}.get(identity.partition(":")[0], _ENDPOINT)
+def expected_seconds(identity: str, figure: TypicalCost) -> float:
+    """Return about how long these calls and tokens take, one call after another, by the kind of the model."""
+    kind = identity.partition(":")[0]
+    if kind == "scripted":
+        return 0.0
+    if kind == "local":
+        # Over whole episodes on two busy cores; what prompts have in common with the one before is read only once.
+        return figure.tokens_in / 150 + figure.tokens_out / 8
+    # A guess: servers differ by a factor of ten.
+    return figure.calls + figure.tokens_out / 60
 
 
 class Job(NamedTuple):
@@ -168,8 +151,8 @@ class Job(NamedTuple):
 class Jobs:
     """The jobs of a plan in their order, for one or several lanes, each of which plays episodes in one place.
 
-    Methods ask much the same about one question. A lane that begins a question gets all its episodes that come next, so
-    equal requests meet in one process and are paid for once. A lane without work takes over what waits elsewhere.
+    A lane that begins a question gets all its episodes that come next, so equal requests meet in one process and are
+    paid for once. A lane without work takes over what waits elsewhere.
     """
 
     def __init__(self, plan: Plan, *, lanes: int) -> None:
@@ -182,7 +165,7 @@ class Jobs:
         return len(self._waiting) + sum(map(len, self._reserved))
 
     def take(self, lane: int) -> Job | None:
-        """Return the next job of a lane; None if there is none left."""
+        """Return the next job of a lane, or None at the end."""
         own = self._reserved[lane]
         if own:
             return own.popleft()

@@ -91,11 +91,7 @@ class Dataset:
         return dict(sorted(Counter(question.split for question in self.questions).items()))
 
     def of_split(self, *splits: str) -> Dataset:
-        """Return the same benchmark with the questions of these splits only, on the whole corpus.
-
-        Raises:
-            DataError: A split has no question, which is more often a typing error than intended.
-        """
+        """Return the same benchmark with the questions of these splits only, on the whole corpus."""
         present = self.splits()
         for split in splits:
             if split not in present:

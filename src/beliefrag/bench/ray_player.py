@@ -40,7 +40,7 @@ class _Inputs:
     """What the run's process has opened. Each worker must have the same."""
     host: str
     folder: str
-    """The working folder of the run's process: paths in the settings are relative to it."""
+    """Paths in the settings are relative to the working folder of the run's process."""
     cache_folder: str
 
 
@@ -124,10 +124,7 @@ async def open_ray_player(
     calls: int,
     episodes: int,
 ) -> AsyncIterator[RayPlayer]:
-    """Start workers on a cluster, each with everything opened, and end them afterwards.
-
-    They make at most `calls` calls at a time together, and are no more than the `episodes` that are left.
-    """
+    """Start workers for `episodes`, with at most `calls` calls at a time together, and end them afterwards."""
     with join_cluster(on) as cluster:
         nodes = cluster.nodes()
         _check_shared_cache(settings, spec, nodes)

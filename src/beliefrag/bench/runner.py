@@ -20,6 +20,7 @@ from beliefrag.runs.run_files import EpisodeLog
 
 GIVE_UP_AFTER = 24
 """A run is given up after this many failures one after another with no success in between."""
+_AGAIN = "Then give the same command again; what is done is kept."
 
 
 class EpisodeLost(RunError):
@@ -27,7 +28,7 @@ class EpisodeLost(RunError):
 
 
 class Player(Protocol):
-    """Plays episodes and judges them where a verdict is due."""
+    """Plays episodes and judges them where a verdict is due, in one or several lanes."""
 
     @property
     def lanes(self) -> int:
@@ -38,11 +39,7 @@ class Player(Protocol):
         """How many requests a replay found no reply for."""
 
     async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
-        """Play an episode, or only judge the recorded one.
-
-        Raises:
-            EpisodeLost: It came to no end.
-        """
+        """Play an episode, or only judge the recorded one."""
 
 
 class InProcessPlayer:
@@ -77,8 +74,7 @@ class InProcessPlayer:
 def episodes_for(calls: int) -> int:
     """Return how many episodes must run at a time to keep the given number of calls under way.
 
-    An episode that searches, waits for the cache or is written down makes no call. A quarter more of them fills its
-    place; where calls are made one by one, episodes are too.
+    An episode that searches or waits for the cache makes no call: a quarter more of them fills its place.
     """
     return calls + calls // 4
 
@@ -129,13 +125,9 @@ class RunControl:
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """Counts failures since the last success, to end a run whose server is gone.
-
-    What fails every time, such as a method that needs what the model does not give, must block nothing else.
-    """
+    """Counts failures since the last success, to end a run whose server is gone."""
 
     length: int = 0
-    """The failures that count, since the last success."""
     _any_success: bool = False
 
     @property
@@ -160,15 +152,9 @@ class CircuitBreaker:
 
 
 class Runner:
-    """Plays what a plan asks for.
+    """Plays what a plan asks for, `at_once` episodes at a time, and calls `on_episode` with each that is on disk.
 
-    Args:
-        player: Plays the episodes, in this process or on workers.
-        log: Where episodes go. Only this process writes there, wherever the episodes are played.
-        at_once: How many episodes at a time. The model's own limit decides how many calls are made at a time.
-        on_episode: Called with each episode that is on disk.
-        patient: Whether to continue after many failures in a row, as a replay with missing replies does.
-        control: Ends the run early.
+    It gives up after many failures in a row unless it is `patient`, as a replay with missing replies is.
     """
 
     def __init__(
@@ -192,11 +178,7 @@ class Runner:
         self._tally = Tally()
 
     async def run(self, plan: Plan) -> Tally:
-        """Play and judge what is left.
-
-        Raises:
-            RunError: Nothing can be written, or everything fails.
-        """
+        """Play and judge what is left."""
         task = asyncio.current_task()
         assert task is not None
         self._control.attach(task, asyncio.get_running_loop())
@@ -244,7 +226,7 @@ class Runner:
         if self._failures.is_open and not self._patient:
             raise RunError(
                 f"The last {self._failures.length} episodes failed. Last error: {error.message}",
-                remedy=f"{error.remedy} Then give the same command again; what is done is kept.".lstrip(),
+                remedy=f"{error.remedy} {_AGAIN}".lstrip(),
             )
 
     def _count_verdict(self, episode: Episode, before: str) -> None:
@@ -261,6 +243,5 @@ class Runner:
         if self._judge_failures.is_open and not self._patient:
             raise RunError(
                 f"The judge failed on the last {self._judge_failures.length} answers. Last error: {error.message}",
-                remedy="Fix it, or leave it for later with --no-judge. Then give the same command again; what is done "
-                "is kept.",
+                remedy=f"Fix it, or leave it for later with --no-judge. {_AGAIN}",
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
-from beliefrag.bench.perturbation import Injection, Injector, passages_to_search
+from beliefrag.bench.perturbation import Injector, passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
@@ -20,19 +20,13 @@ from beliefrag.models import ChatModel
 from beliefrag.models.cache import CachedModel
 from beliefrag.opening import Engine, open_engine, open_model
 from beliefrag.policy import ScoreScale
-from beliefrag.retrieval import (
-    RETRIEVERS,
-    PassageSource,
-    Retriever,
-    close_retriever,
-    describe_engine,
-    open_retriever,
-)
+from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, close_retriever, describe_engine, open_retriever
 from beliefrag.retrieval.bm25 import MeasuresScores
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import (
     CalibrationRecord,
     DatasetRecord,
+    Injection,
     MethodRecord,
     RunRecord,
     judge_price,
@@ -72,7 +66,7 @@ class RunSpec:
     judge: bool = True
     judge_model: str | None = None
     judge_base_url: str | None = None
-    injection: Injection = Injection()
+    injection: Injection = Injection()  # noqa: RUF009 (frozen)
     """How much of what searches find is replaced."""
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""
@@ -87,32 +81,22 @@ class RunSpec:
         return tuple(text.partition(":")[0] for text in self.methods)
 
 
-def collection_spec(
-    spec: RunSpec, *, method: str = "beliefrag", uncorrected: bool = False, searches: bool = True
-) -> RunSpec:
-    """Return the same run with the methods that collect states, for `bench.preview`.
-
-    Raises:
-        SettingsError: The method has no calibration, or nothing to leave uncorrected.
-    """
-    if method == "lean" and not uncorrected:
-        return replace(spec, methods=("lean_survey" if searches else "lean_reads",))
-    if method != "beliefrag":
+def collection_spec(spec: RunSpec, *, method: str = "beliefrag", searches: bool = True) -> RunSpec:
+    """Return the same run with the method that collects states, for `bench.preview`."""
+    collectors = {"beliefrag": "survey", "lean": "lean_survey" if searches else "lean_reads"}
+    if method not in collectors:
         raise SettingsError(
-            f"States are collected for beliefrag and lean, not for {method!r}{' uncorrected' * uncorrected}.",
-            remedy="Name one of them with --method; --uncorrected is for beliefrag.",
+            f"States are collected for beliefrag and lean, not for {method!r}.", remedy="Name one with --method."
         )
-    return replace(spec, methods=("survey", "survey_uncorrected") if uncorrected else ("survey",))
+    return replace(spec, methods=(collectors[method],))
 
 
 def choose_methods(names: str) -> tuple[str, ...]:
     """Return the methods of a list with commas, in the order of the tables; `all` in it means every method.
 
-    A method can have options, as `NAME:key=value`; further ones of the same method follow after commas.
-
-    Raises:
-        SettingsError: One of them is unknown, or is named twice.
+    A method can have options, as `NAME:key=value,...`.
     """
+    known = f"Known: all, {', '.join(METHODS)}."
     given: dict[str, str] = {}
     latest = ""
     for piece in filter(None, (each.strip() for each in names.split(","))):
@@ -121,15 +105,13 @@ def choose_methods(names: str) -> tuple[str, ...]:
             continue
         latest = piece.partition(":")[0].strip()
         if latest != _ALL and latest not in METHODS:
-            raise SettingsError(f"No method is called {latest!r}.", remedy=f"Known: all, {', '.join(METHODS)}.")
+            raise SettingsError(f"No method is called {latest!r}.", remedy=known)
         if given.get(latest, piece) != piece:
-            raise SettingsError(
-                f"The method {latest!r} is named twice, with different options.",
-                remedy="Name it once; compare the two in two runs.",
-            )
+            remedy = "Name it once; compare the two in two runs."
+            raise SettingsError(f"The method {latest!r} is named twice, with different options.", remedy=remedy)
         given[latest] = piece
     if not given:
-        raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
+        raise SettingsError("No method is named.", remedy=known)
     return tuple(given.get(name, name) for name in METHODS if name in given or _ALL in given)
 
 
@@ -192,16 +174,17 @@ def set_up(
 ) -> Setup:
     """Open everything, the cheap things first.
 
-    `before` is the record of the run that continues: a replay takes the models' identities from it, so neither weights
-    nor a server are needed. `wrap_model` puts a layer around the model that the episodes share.
+    A replay takes the models' identities from the record of the run `before`, so neither weights nor a server are
+    needed. `wrap_model` puts a layer around the model that the episodes share.
     """
     plans = {name: plan_search(settings, name) for name in spec.method_names}
-    model = wrap_model(_open_model(settings, spec, before.model if before else None))
+    how = {"replay": spec.replay, "preview": spec.preview}
+    model = wrap_model(open_model(settings, **how, identity=before.model if before else None))
     engine = _open_engine(settings, spec, model)
     judging = model
     if spec.judge and (spec.judge_model or spec.judge_base_url):
         own = {"model": spec.judge_model or settings.model, "base_url": spec.judge_base_url or settings.base_url}
-        judging = _open_model(settings.model_copy(update=own), spec, before.judge if before else None)
+        judging = open_model(settings.model_copy(update=own), **how, identity=before.judge if before else None)
     judge = Judge(judging, engine.prompts) if spec.judge else None
     datasets: dict[str, DatasetSetup] = {}
     records: dict[str, DatasetRecord] = {}
@@ -267,10 +250,6 @@ def set_up(
     return Setup(datasets, record, judge, (model,) if judging is model else (model, judging))
 
 
-def _open_model(settings: Settings, spec: RunSpec, identity: str | None) -> ChatModel:
-    return open_model(settings, replay=spec.replay, preview=spec.preview, identity=identity)
-
-
 def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
     # The calibration is used as it is, because such a run measures that; but it guarantees nothing there.
     warnings = [f"searches return {spec.injection}"] if spec.injection else []
@@ -324,14 +303,13 @@ def _build_method(
 
 def _record_method(engine: Engine, name: str, retriever: str, pack: int | None) -> MethodRecord:
     parts = engine.parts[name]
+    used = parts.artifact
     return MethodRecord(
         verifier=parts.verifier.name,
         retriever=retriever,
         pack=pack,
         thresholds=asdict(parts.thresholds),
-        calibration=CalibrationRecord(name=parts.artifact.name, sha256=parts.artifact.sha256)
-        if parts.artifact
-        else None,
+        calibration=CalibrationRecord(name=used.name, sha256=used.sha256) if used else None,
     )
 
 

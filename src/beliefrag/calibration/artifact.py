@@ -34,7 +34,6 @@ from beliefrag.policy import (
     IsotonicAnswerability,
     LogisticAnswerability,
     PlattAnswerability,
-    RawAnswerability,
     ScheduledValue,
     ScoreScale,
     Thresholds,
@@ -46,7 +45,7 @@ from beliefrag.types import Budget, Diagnostics
 if TYPE_CHECKING:
     from beliefrag.runs.record import RunRecord
 
-Kind = Literal["logistic", "platt", "isotonic", "raw"]
+Kind = Literal["logistic", "platt", "isotonic"]
 
 
 class _Strict(BaseModel):
@@ -96,20 +95,13 @@ class IsotonicFit(_Fit):
         return self
 
 
-class RawFit(_Fit):
-    """Nothing fitted: the raw score is taken as a probability."""
-
-    _makes = RawAnswerability
-    kind: Literal["raw"] = "raw"
-
-
 def _name_kind(given: Any) -> Any:
     # Files from before there were kinds name none: they are logistic.
     return {"kind": "logistic", **given} if isinstance(given, dict) else given
 
 
 AnswerabilityFit = Annotated[
-    Annotated[LogisticFit | PlattFit | IsotonicFit | RawFit, Field(discriminator="kind")], BeforeValidator(_name_kind)
+    Annotated[LogisticFit | PlattFit | IsotonicFit, Field(discriminator="kind")], BeforeValidator(_name_kind)
 ]
 
 
@@ -162,10 +154,7 @@ class Quality(_Strict):
 
 
 class QualityOnOtherStates(Quality):
-    """The quality on states of any run, also against always predicting the share of these very states.
-
-    The base rate of the fitted questions is a weak baseline where other datasets are easier or harder.
-    """
+    """The quality on states of any run, also against always predicting the share of these very states."""
 
     brier_share: float
     brier_gain_over_share: Bounded
@@ -192,7 +181,7 @@ class AnswerabilityReport(_Strict):
     selection: Mapping[str, float]
     coefficients: Mapping[str, Mapping[str, Bounded]]
     alone: Mapping[str, float]
-    """AUC of each diagnostic by itself on the fitted questions: 0.5 is no signal."""
+    """AUC of each diagnostic by itself on the fitted questions; 0.5 carries no signal."""
     held_out: Quality | None
 
 
@@ -231,11 +220,7 @@ class FitReport(_Strict):
 
 
 class Guarantee(_Strict):
-    """What `beliefrag calibrate risk` found for one target.
-
-    The threshold was chosen on the endings of one policy. With other thresholds, another budget or other prompts,
-    questions end elsewhere, and the error there is unknown.
-    """
+    """The threshold for one target, for one policy: with another one questions end elsewhere."""
 
     max_error: float = Field(gt=0, lt=1)
     """Of the answers given, at most this share is wrong."""
@@ -346,10 +331,8 @@ class Artifact(_Strict):
 
     @property
     def sha256(self) -> str:
-        """A hash of the fit and its provenance, without guarantees, which change no probability.
-
-        A field or kind that was added to the format counts only where it is used, so older runs can go on.
-        """
+        """A hash of the fit and its provenance, without guarantees, which change no probability."""
+        # What was added to the format counts only where it is used, so older runs can go on.
         unused: dict[str, Any] = {"guarantees": True}
         if self.fit is None:
             unused["fit"] = True
@@ -380,11 +363,7 @@ class Artifact(_Strict):
 
 
 def write_artifact(artifact: Artifact, path: Path) -> None:
-    """Write an artifact through a temporary file, so that a kill leaves the old file or the new one.
-
-    Raises:
-        CalibrationError: The file cannot be written.
-    """
+    """Write an artifact through a temporary file: a kill leaves the old file or the new one."""
     unfinished = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -405,11 +384,7 @@ def shipped_artifacts() -> dict[str, Artifact]:
 
 
 def load_artifact(name_or_path: str) -> Artifact:
-    """Load a shipped artifact by its name, or any artifact from its file.
-
-    Raises:
-        CalibrationError: There is none, or the file is invalid.
-    """
+    """Load a shipped artifact by its name, or any artifact from its file."""
     shipped = shipped_artifacts()
     if name_or_path in shipped:
         return shipped[name_or_path]
@@ -417,7 +392,7 @@ def load_artifact(name_or_path: str) -> Artifact:
         return Artifact.model_validate_json(Path(name_or_path).expanduser().read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CalibrationError(
-            f"There is no calibration called {name_or_path!r}.",
+            f"No calibration is called {name_or_path!r}.",
             remedy=f"Give a file, or one of {', '.join(shipped)}.",
         ) from None
     except ValidationError as error:
@@ -425,7 +400,7 @@ def load_artifact(name_or_path: str) -> Artifact:
         where = f"{'.'.join(str(part) for part in first['loc']) or 'the file'}: "
         remedy = "Name a file that 'beliefrag calibrate fit' wrote."
         if first["type"] == "contaminated":
-            where, remedy = "", "Set contaminated to true, or fit it again without --everything."
+            where, remedy = "", "Set contaminated to true, or fit it again."
         raise CalibrationError(f"{name_or_path} is not a calibration: {where}{first['msg']}.", remedy=remedy) from error
     except (OSError, UnicodeDecodeError) as error:
         raise CalibrationError(
@@ -435,11 +410,7 @@ def load_artifact(name_or_path: str) -> Artifact:
 
 
 def count_guarantees_in_file(path: Path) -> int:
-    """Count the guarantees of the calibration in a file that is about to be replaced; 0 if there is no file.
-
-    Raises:
-        SettingsError: The file is not a calibration, so it must not be replaced.
-    """
+    """Count the guarantees of the calibration in a file that is about to be replaced; 0 without a file."""
     if not path.is_file():
         return 0
     try:
@@ -452,14 +423,12 @@ def count_guarantees_in_file(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RunConditions:
-    """What a run asks and searches with."""
+    """What a run asks and searches with; `retriever` is None for one that does not say what it is."""
 
     model: str
     verifier: str
     prompts: Mapping[str, str]
-    """Hash of each prompt, as far as it is known."""
     retriever: str | None
-    """The retriever's identity; None for one without."""
 
 
 def conditions_of_run(run: RunRecord) -> RunConditions:
@@ -478,8 +447,8 @@ def backbone(identity: str) -> str:
 
 def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
     """Return why the artifact was not fitted for this run."""
-    other_model = [f"fitted for {artifact.backbone}, not {here.model}"]
-    return (*(() if _is_fitted_for(artifact, here.model) else other_model), *_other_conditions(artifact, here))
+    other_model = (f"fitted for {artifact.backbone}, not {here.model}",)
+    return (*(other_model * (not _is_fitted_for(artifact, here.model))), *_other_conditions(artifact, here))
 
 
 def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
@@ -506,7 +475,7 @@ def _other_conditions(artifact: Artifact, here: RunConditions) -> Iterator[str]:
         yield f"fitted with the {artifact.verifier} verifier, not {here.verifier}"
     if changed := [name for name, digest in artifact.prompts.items() if here.prompts.get(name, digest) != digest]:
         yield f"fitted with other prompts ({', '.join(changed)})"
-    # The paper names its retriever in words: there is no identity to compare.
+    # The paper names its retriever in words, not by an identity.
     if artifact.origin == "fitted" and here.retriever not in (None, artifact.retriever):
         yield f"fitted with the retriever {artifact.retriever}, not {here.retriever}"
 
@@ -522,9 +491,6 @@ def select_artifact(
 
     `calibration` must have been fitted for all that, but for the retriever with `any_retriever`; without one the
     shipped artifacts are searched. `borrow` is used although it was fitted for something else.
-
-    Raises:
-        CalibrationError: None was fitted for this.
     """
     if borrow is not None:
         return load_artifact(borrow)
@@ -559,23 +525,13 @@ def select_guarantee(
     prompts: Mapping[str, str],
     calibration_warnings: Sequence[str],
 ) -> Guarantee:
-    """Select the artifact's guarantee for that target, if it holds for this policy.
-
-    Raises:
-        CalibrationError: There is no such guarantee, no threshold met the target, or it holds for something else.
-        SettingsError: A setting contradicts it.
-    """
+    """Select the artifact's guarantee for that target, if it holds for this policy."""
     target = _describe_target(max_error, confidence)
     command = f"beliefrag calibrate risk FILE RUN --max-error {max_error:g} --confidence {confidence:g}"
     if thresholds.decline_below:
-        raise SettingsError(
-            f"max_error {max_error:g} sets thresholds.decline_below, which is already {thresholds.decline_below:g}.",
-            remedy="Set one of them.",
-        )
+        raise SettingsError("max_error sets thresholds.decline_below, which is set already.", remedy="Set one of them.")
     if not thresholds.abstain:
-        raise SettingsError(
-            f"Without abstaining, max_error {max_error:g} cannot be kept.", remedy="Set one or the other."
-        )
+        raise SettingsError("max_error cannot be kept without abstaining.", remedy="Set one or the other.")
     if calibration_warnings:
         raise CalibrationError(
             f"The calibration {artifact.name} carries no guarantee here: {'; '.join(calibration_warnings)}.",

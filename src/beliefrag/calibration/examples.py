@@ -73,12 +73,7 @@ class StateCollection:
 
 
 def read_collection(folders: Sequence[Path]) -> StateCollection:
-    """Read the states of these runs.
-
-    Raises:
-        RunError: A folder holds no run, or it cannot be read.
-        CalibrationError: No state was recorded, a run is given twice, or the runs were not made alike.
-    """
+    """Read the states of these runs."""
     for place, folder in enumerate(folders):
         if folder.resolve() in {other.resolve() for other in folders[:place]}:
             raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
@@ -108,11 +103,7 @@ def read_collection(folders: Sequence[Path]) -> StateCollection:
 
 
 def parse_label(name: str) -> Label:
-    """Return the label of that name.
-
-    Raises:
-        SettingsError: The name is unknown.
-    """
+    """Return the label of that name."""
     found = next((label for label in LABELS if label == name), None)
     if found is None:
         raise SettingsError(f"No label is called {name!r}.", remedy=f"Known: {', '.join(LABELS)}.")
@@ -241,7 +232,7 @@ def label_searches(
     """Return the unanswerable states from which a search was made, positive where the state after it was answerable.
 
     A search at the end of a correction is left out: the policy does not ask what it is worth. `is_consulted` returns
-    whether it asks at a state; where the query was rewritten before the search, that is the state before the rewriting.
+    whether it asks at a state; for a rewritten query that is the state before the rewriting.
     """
     return Examples(
         Example(trajectory.dataset, trajectory.question_id, before, bool(after.correct(label)))

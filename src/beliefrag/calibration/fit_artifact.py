@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -37,10 +37,10 @@ from beliefrag.calibration.quality import (
 from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScoreScale
-from beliefrag.runs.partitions import SALT, Partition, select_held_out
+from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
-from beliefrag.runs.statistics import MIN_QUESTIONS, Floats
+from beliefrag.runs.statistics import MIN_QUESTIONS
 
 _LEAST_QUESTIONS = 10
 """With fewer questions of either outcome three weights would be guesses: the paper's schedule is better."""
@@ -58,17 +58,12 @@ def fit_artifact(
     *,
     name: str | None = None,
     diagnostics: Collection[str] = DIAGNOSTICS,
-    everything: bool = False,
     elsewhere: StateCollection | None = None,
 ) -> Artifact:
     """Fit answerability and retrieval value to recorded states.
 
-    The logistic kind may use the `diagnostics`. With `everything` the chosen kind is fitted once more on all questions:
-    the reported quality stays that of the fit without the held-out ones, and the artifact is contaminated. With
-    `elsewhere` the quality is measured on those states in place of xhold, as far as their questions are unseen.
-
-    Raises:
-        CalibrationError: There is nothing to fit on.
+    The logistic kind may use the `diagnostics`. With `elsewhere` the quality is measured on those states in place of
+    xhold, as far as their questions are unseen.
     """
     states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part) for part in Partition}
@@ -82,7 +77,9 @@ def fit_artifact(
     # The logistic kind is the paper's.
     kind, selection = choose_kind(fits, choosing) if len(choosing) else ("logistic", {})
     answerability = fits.kinds[kind]
-    found = _measure(lambda some: predict_answerability(some, answerability.function()), unseen, own.rate)
+    found = None
+    if len(unseen):
+        found = measure_quality(predict_answerability(unseen, answerability.function()), unseen, own.rate)
     report = AnswerabilityReport(
         counts=counts,
         without_evidence=left_out.without_evidence,
@@ -112,9 +109,6 @@ def fit_artifact(
         *value_warnings,
         *_warn_of_several_scales(scales),
     )
-    if everything:
-        own, searches, answerability = states, pairs, fit_all_kinds(states, diagnostics).kinds[kind]
-        value = fit_value(pairs)[0] if value else None
     learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
     run = collection.runs[0]
     judge = next((each.judge for each in collection.runs if each.judge), None)
@@ -127,14 +121,12 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; {'all questions' if everything else 'xfit'} to fit, xsel to choose, "
-        f"{quality_from} for the quality (by salt {SALT})",
+        partition=f"{', '.join(corpora)}; xfit to fit, xsel to choose, {quality_from} for the quality (by salt {SALT})",
         seed=collection.seed,
-        contaminated=bool(select_held_out((*learnt, *choosing.question_ids))),
+        contaminated=False,
         made=now(),
         counts={part: count.questions for part, count in counts.items()},
         quality=_summarise_quality(found),
-        note="Fitted on all questions; the quality is that of the fit without the held-out ones." if everything else "",
         score_scale=scales.pop() if len(scales) == 1 else None,
         answerability=answerability,
         retrieval_value=value,
@@ -152,10 +144,6 @@ def fit_artifact(
             warnings=warnings,
         ),
     )
-
-
-def _measure(predict: Callable[[Examples], Floats], unseen: Examples, base_rate: float) -> Quality | None:
-    return measure_quality(predict(unseen), unseen, base_rate) if len(unseen) else None
 
 
 def _require_both_outcomes(own: Examples, label: Label) -> None:
@@ -184,11 +172,14 @@ def _fit_value(
         )
         return None, None, (reason,)
     value, idle = fit_value(own)
+    held_out = None
+    if len(unseen):
+        held_out = measure_quality(predict_retrieval_value(unseen, value.function()), unseen, own.rate)
     report = ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),
         coefficients=estimate_logistic(value_columns(own), own, VALUE_COLUMNS),
-        held_out=_measure(lambda some: predict_retrieval_value(some, value.function()), unseen, own.rate),
+        held_out=held_out,
     )
     warnings = [f"{name} does not vary in the fitted searches, and has weight 0" for name in idle]
     if report.held_out is None:

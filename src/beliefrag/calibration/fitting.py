@@ -1,4 +1,4 @@
-"""Fits answerability, in its four kinds, and the retrieval value to recorded states."""
+"""Fits answerability, in its three kinds, and the retrieval value to recorded states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from beliefrag.calibration.artifact import AnswerabilityFit, IsotonicFit, Kind, LogisticFit, PlattFit, RawFit, ValueFit
+from beliefrag.calibration.artifact import AnswerabilityFit, IsotonicFit, Kind, LogisticFit, PlattFit, ValueFit
 from beliefrag.calibration.examples import DIAGNOSTICS, Examples
 from beliefrag.calibration.quality import brier, predict_answerability
 from beliefrag.errors import explain_missing_extra
@@ -191,10 +191,7 @@ class FittedKinds:
 
 
 def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS) -> FittedKinds:
-    """Fit raw, Platt, logistic and isotonic to these states, which must have both outcomes.
-
-    The logistic kind may use the `diagnostics`.
-    """
+    """Fit each kind to these states, which must have both outcomes. The logistic kind may use the `diagnostics`."""
     with explain_missing_extra("A fit", "bench"):
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
@@ -209,7 +206,6 @@ def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS
     steps.fit([state.belief.sufficiency for state in examples.states], y, sample_weight=weights)
     return FittedKinds(
         {
-            "raw": RawFit(),
             "platt": PlattFit(intercept=platt.intercept, slope=platt.weights[0]),
             "logistic": LogisticFit(intercept=full.intercept, weights=Diagnostics(*full.weights)),
             "isotonic": IsotonicFit(

@@ -165,11 +165,7 @@ class ArtifactCheck:
 
 
 def check_artifact(artifact: Artifact, collection: StateCollection, label: Label) -> ArtifactCheck:
-    """Measure its quality on the states with evidence and a label, over all datasets and for each of them.
-
-    Raises:
-        CalibrationError: No such state is left, or all have the same outcome.
-    """
+    """Measure its quality on the states with evidence and a label, over all datasets and for each of them."""
     examples, seen = _select_unseen(collection, label, artifact)
     known = artifact.fit.answerability.base_rate if artifact.fit else None
     base_rate = examples.rate if known is None else known
@@ -228,11 +224,7 @@ class ArtifactComparison:
 def compare_artifacts(
     first: Artifact, second: Artifact, collection: StateCollection, label: Label
 ) -> ArtifactComparison:
-    """Measure both artifacts on the states with evidence and a label.
-
-    Raises:
-        CalibrationError: No such state is left, or all have the same outcome.
-    """
+    """Measure both artifacts on the states with evidence and a label."""
     examples, seen = _select_unseen(collection, label, first, second)
     both = [predict_answerability(examples, artifact.answerability.function()) for artifact in (first, second)]
 

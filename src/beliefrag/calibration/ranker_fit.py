@@ -73,11 +73,7 @@ def collect_example(
 def fit_ranker(
     examples: Sequence[RankerExample], *, name: str, about: Mapping[str, Any], trees: int = _TREES
 ) -> Ranker:
-    """Fit a linear first cut and boosted trees to the candidates of many questions.
-
-    Raises:
-        CalibrationError: There are too few questions whose needed passages are among the candidates.
-    """
+    """Fit a linear first cut and boosted trees to the candidates of many questions."""
     usable = [each for each in examples if each.is_usable]
     if len(usable) < LEAST_QUESTIONS:
         raise CalibrationError(

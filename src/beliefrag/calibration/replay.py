@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beliefrag.policy import Answerability, RetrievalValue, Situation, Thresholds, decide
 from beliefrag.runs.states import State, Trajectory
-from beliefrag.types import TERMINAL, Action, Decision
+from beliefrag.types import TERMINAL, Action
 
 _REASON_MATTERS = frozenset({Action.VERIFY, Action.REWRITE})
 """Actions whose reason is passed to the rewriter: another reason could have brought another query."""
@@ -37,33 +36,24 @@ class UnrecordedStep:
 
 
 def replay_policy(
-    recordings: Sequence[Trajectory],
+    recording: Trajectory,
     answerability: Answerability,
     retrieval_value: RetrievalValue,
     thresholds: Thresholds = Thresholds(),
 ) -> ReplayedEnding | UnrecordedStep:
-    """Follow the policy over the recordings of one question, made with the same model, corpus and budget.
-
-    There is at least one recording, and several where the question was recorded with and without corrections.
-    """
-    following = list(recordings)
-    place = 0
-    while True:
-        state = following[0].states[place]
+    """Follow the policy over the recording of one question."""
+    for state in recording.states:
         probability = answerability.probability(state.diagnostics, state.belief.sufficiency)
         value = retrieval_value.probability(
             rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
         )
         decision = decide(_read_situation(state, probability, value), thresholds)
-        if decision.action in TERMINAL:
-            answered = next((r.states[place] for r in following if r.states[place].answer is not None), None)
-            if decision.action is Action.ABSTAIN or answered is not None:
-                return ReplayedEnding(answered or state, decision.action, probability)
-            return UnrecordedStep(state, decision.action)
-        following = [r for r in following if _took_decision(r.states[place], decision) and len(r.states) > place + 1]
-        if not following:
-            return UnrecordedStep(state, decision.action)
-        place += 1
+        if decision.action in TERMINAL and (decision.action is Action.ABSTAIN or state.answer is not None):
+            return ReplayedEnding(state, decision.action, probability)
+        other_reason = decision.action in _REASON_MATTERS and state.step.reason != decision.reason
+        if decision.action in TERMINAL or state.action is not decision.action or other_reason:
+            break
+    return UnrecordedStep(state, decision.action)
 
 
 def consults_retrieval_value(state: State, answerability: Answerability, thresholds: Thresholds = Thresholds()) -> bool:
@@ -71,12 +61,6 @@ def consults_retrieval_value(state: State, answerability: Answerability, thresho
     probability = answerability.probability(state.diagnostics, state.belief.sufficiency)
     worthless, worthy = (decide(_read_situation(state, probability, value), thresholds) for value in (0.0, 1.0))
     return worthless.branch != worthy.branch
-
-
-def _took_decision(state: State, decision: Decision) -> bool:
-    if state.action is not decision.action:
-        return False
-    return decision.action not in _REASON_MATTERS or state.step.reason == decision.reason
 
 
 def _read_situation(state: State, answerability: float, retrieval_value: float) -> Situation:

@@ -11,7 +11,7 @@ leaving out some because of how they end would bias the error that the others sh
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +27,7 @@ from beliefrag.calibration.artifact import (
     load_artifact,
 )
 from beliefrag.calibration.replay import ReplayedEnding, UnrecordedStep, replay_policy
-from beliefrag.errors import CalibrationError, explain_missing_extra
+from beliefrag.errors import CalibrationError, SettingsError, explain_missing_extra
 from beliefrag.methods import STATE_COLLECTORS, find_profile
 from beliefrag.policy import Calibration, Thresholds
 from beliefrag.runs.partitions import Partition, partition
@@ -51,11 +51,7 @@ _LEAN = "lean"
 
 @dataclass(frozen=True, eq=False)
 class RiskSample:
-    """How questions ended that took no part in the fit: one point for each question that the policy would answer.
-
-    Raises:
-        ValueError: The columns have different lengths, or a probability lies outside 0 to 1.
-    """
+    """How questions ended that took no part in the fit: one point for each question that the policy would answer."""
 
     probability: Floats
     correct: npt.NDArray[np.bool_]
@@ -111,9 +107,6 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
     The levels of the sequences sum to 1 - confidence, so any choice among what they accept, the lowest too, is good.
 
     The points must be independent draws from the source whose questions are to be answered, none used for the fit.
-
-    Raises:
-        ValueError: A share lies outside 0 to 1.
     """
     with explain_missing_extra("A threshold with a guarantee", "bench"):
         from scipy.special import bdtr  # noqa: PLC0415 (slow to load)
@@ -122,7 +115,7 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
     grid = np.array(GRID)
     every, wrongs = np.sort(points.probability), np.sort(points.probability[~points.correct])
     answered, wrong = (len(each) - np.searchsorted(each, grid, "left") for each in (every, wrongs))
-    # With no point there is no evidence: bdtr(0, 0, .) is 1, and nothing is rejected.
+    # Without a point bdtr(0, 0, .) is 1, and nothing is rejected.
     rejected = bdtr(wrong, answered, max_error) <= level
     lowest: int | None = None
     for start in STARTS:
@@ -141,11 +134,7 @@ def answers_needed(max_error: float, confidence: float) -> int:
 
 
 def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
-    """Return the error among answers at each coverage: one place for each probability that occurs.
-
-    Raises:
-        ValueError: There is no point that could be answered, or the level lies outside 0 to 1.
-    """
+    """Return the error among answers at each coverage: one place for each probability that occurs."""
     if not len(points.probability):
         raise ValueError("no question is answered at any threshold, so there is no curve")
     _require_share("level", level)
@@ -188,7 +177,7 @@ def _level_per_sequence(max_error: float, confidence: float) -> float:
 
 def _require_share(name: str, value: float) -> None:
     if not 0 < value < 1:
-        raise ValueError(f"{name} lies between 0 and 1, not at {value:g}")
+        raise SettingsError(f"{name} lies between 0 and 1, not at {value:g}.")
 
 
 def read_risk_sample(
@@ -204,12 +193,9 @@ def read_risk_sample(
 
     Left out are questions of the other partitions, questions that the fit has on record as seen, and questions without
     a finished episode. The last do not bias it: a question that fails gives no answer when it is asked, either.
-
-    Raises:
-        CalibrationError: No question is held out, or the ending or the label of one of them is unknown.
     """
     left_out: Counter[str] = Counter()
-    recordings = _group_recordings(trajectories)
+    recordings = _choose_recordings(trajectories)
     endings: dict[tuple[str, str], ReplayedEnding | UnrecordedStep] = {}
     for dataset, record in run.datasets.items():
         for question_id in record.question_ids:
@@ -220,9 +206,9 @@ def read_risk_sample(
                 left_out[f"they are of {part}, which fits and choices may see"] += 1
             elif found is None:
                 left_out["they have no finished episode with measured states"] += 1
-            elif found[0].method == _LEAN:
+            elif found.method == _LEAN:
                 # An episode of lean is its own record: it ended as its last state says.
-                last = found[0].states[-1]
+                last = found.states[-1]
                 endings[dataset, question_id] = ReplayedEnding(last, last.action, last.answerability or 0.0)
             else:
                 endings[dataset, question_id] = replay_policy(
@@ -239,18 +225,15 @@ def read_risk_sample(
     return RiskSample(probability, correct, declined, datasets, dict(left_out))
 
 
-def _group_recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
+def _choose_recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], Trajectory]:
     """Return the collected states of each question; a method's own episodes only in a run without collected states.
 
     Collecting continues where an episode ends, so it knows more. An episode that was sampled apart may differ from it.
     """
     known = list(trajectories)
     is_collected = any(each.method in STATE_COLLECTORS for each in known)
-    found: dict[tuple[str, str], list[Trajectory]] = defaultdict(list)
-    for each in known:
-        if each.method in (STATE_COLLECTORS if is_collected else ("beliefrag", _LEAN)):
-            found[each.dataset, each.question_id].append(each)
-    return found
+    wanted = STATE_COLLECTORS if is_collected else ("beliefrag", _LEAN)
+    return {(each.dataset, each.question_id): each for each in reversed(known) if each.method in wanted}
 
 
 def _read_points(
@@ -277,11 +260,7 @@ def _read_points(
 
 
 def load_artifact_for_run(name_or_path: str, run: RunRecord) -> Artifact:
-    """Load the artifact, if the run was recorded with what it was fitted for.
-
-    Raises:
-        CalibrationError: There is no such artifact, or the run was recorded with something else.
-    """
+    """Load the artifact, if the run was recorded with what it was fitted for."""
     artifact = load_artifact(name_or_path)
     conditions = conditions_of_run(run)
     if reasons := find_mismatches(artifact, conditions) or find_calibration_warnings(artifact, conditions):

@@ -7,8 +7,9 @@ the easy ones, so a mean over them alone would be too good.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -32,62 +33,25 @@ from beliefrag.types import Action
 ANSWER = tuple(step / 20 for step in range(1, 20))
 RETRIEVAL_VALUE = (0.02, 0.05, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5)
 """0.05, 0.06 and 0.1 let the paper's schedule search three times, twice and once."""
-RECORDING = ("survey", "survey_uncorrected", "beliefrag")
+RECORDING = ("survey", "beliefrag")
 """Methods whose episodes the policy can be replayed on; the one with the most states first."""
 
-_COLLECT = (
-    "'beliefrag calibrate collect' tries an answer at every state until the budget ends; with --uncorrected it records "
-    "both ways, with and without corrections."
-)
+_COLLECT = "'beliefrag calibrate collect' tries an answer at every state until the budget ends."
 _Question = tuple[str, str]
-_Recordings = dict[_Question, tuple[Trajectory, ...]]
 
 
 class TuningError(BeliefRAGError):
     """The recorded states of a run cannot be used to choose thresholds."""
 
 
-def has_corrections(thresholds: Thresholds) -> bool:
-    """Return whether anything can start a correction."""
-    return thresholds.correct_conflict or thresholds.correct_unreliable or thresholds.correct_flagged
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Which values to try. None tries the defaults and the run's own value; corrections stay as in the run."""
-
-    answer: tuple[float, ...] | None = None
-    retrieval_value: tuple[float, ...] | None = None
-    corrections: tuple[bool, ...] | None = None
-
-    def list_thresholds(self, own: Thresholds) -> list[Thresholds]:
-        """Return every combination of the values once; all other thresholds are the run's own.
-
-        Corrections that are switched on are those of the run, or all three where it had none.
-        """
-        answers = {*ANSWER, own.answer} if self.answer is None else set(self.answer)
-        values = {*RETRIEVAL_VALUE, own.retrieval_value} if self.retrieval_value is None else set(self.retrieval_value)
-        switches = {has_corrections(own)} if self.corrections is None else set(self.corrections)
-        switched = {
-            on: own
-            if on == has_corrections(own)
-            else replace(own, correct_conflict=on, correct_unreliable=on, correct_flagged=on)
-            for on in sorted(switches, reverse=True)
-        }
-        return [
-            replace(base, answer=answer, retrieval_value=value)
-            for answer, value, base in itertools.product(sorted(answers), sorted(values), switched.values())
-        ]
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Thresholds and their result on the questions of one part."""
+    """Thresholds and their result on the questions of one part. Without a result, a step was not recorded."""
 
     thresholds: Thresholds
     questions: int
     quality: Estimate | None = None
-    """Mean of the measure; an abstention scores 0. None, like the other results, where a step was not recorded."""
+    """Mean of the measure; an abstention scores 0."""
     tokens: Estimate | None = None
     answered: float | None = None
     """Share of questions with an answer."""
@@ -95,7 +59,7 @@ class Setting:
     """Share of wrong answers among those given; None also where none is given."""
     unrecorded: int = 0
     """Number of questions whose replay takes a step that was not recorded."""
-    values: dict[_Question, tuple[float, float]] | None = None
+    values: Mapping[_Question, tuple[float, float]] = field(default_factory=dict)
     """Quality and tokens of each question."""
 
 
@@ -116,13 +80,41 @@ class Tuning:
     """Chosen minus current in quality and tokens on xhold, paired by question; None where one has no result."""
     notes: tuple[str, ...]
 
+    def to_toml(self) -> str:
+        """Return the chosen thresholds for the settings file: those that were tried, and others than the default."""
+        if self.chosen is None:
+            return ""
+        chosen = self.chosen.thresholds
+        lines = ["[thresholds]"]
+        for each in fields(Thresholds):
+            value = getattr(chosen, each.name)
+            is_tried = each.name in ("answer", "retrieval_value")
+            if each.name != "merge_rewriter" and (is_tried or value != each.default):
+                lines.append(f"{each.name} = {json.dumps(value)}")
+        if not chosen.merge_rewriter:
+            lines += ["", "[correction]", 'rewriter = "apart"']
+        return "\n".join(lines) + "\n"
+
+
+def list_thresholds(
+    own: Thresholds, answer: Sequence[float] | None = None, retrieval_value: Sequence[float] | None = None
+) -> list[Thresholds]:
+    """Return every combination of the values once, by default over their whole range; the rest is the run's own."""
+    answers = {*ANSWER, own.answer} if answer is None else set(answer)
+    values = {*RETRIEVAL_VALUE, own.retrieval_value} if retrieval_value is None else set(retrieval_value)
+    return [
+        replace(own, answer=one, retrieval_value=other)
+        for one, other in itertools.product(sorted(answers), sorted(values))
+    ]
+
 
 def tune_thresholds(
     run: RunRecord,
     trajectories: Iterable[Trajectory],
     artifact: Artifact,
     *,
-    grid: Grid | None = None,
+    answer: Sequence[float] | None = None,
+    retrieval_value: Sequence[float] | None = None,
     measure: Label = "f1",
     max_tokens: float | None = None,
     min_quality: float | None = None,
@@ -131,16 +123,13 @@ def tune_thresholds(
 
     Choose the greatest quality at no more mean tokens than `max_tokens`, or the fewest tokens at no less quality than
     `min_quality`; without a goal nothing is chosen.
-
-    Raises:
-        TuningError: No question to choose on has an answer with this measure, or no setting has a result.
     """
     own = thresholds_of(run)
-    recordings, notes = _group_recordings(run, trajectories, measure)
-    parts = {
-        part: {key: found for key, found in recordings.items() if found[0].partition is part} for part in Partition
-    }
-    choosing, holding = parts[Partition.XSEL], parts[Partition.XHOLD]
+    recordings, notes = _choose_recordings(run, trajectories, measure)
+    choosing, holding = (
+        {key: found for key, found in recordings.items() if found.partition is part}
+        for part in (Partition.XSEL, Partition.XHOLD)
+    )
     if not choosing:
         raise TuningError(
             f"None of the {len(recordings):,} recorded questions belongs to xsel, the part that chooses.",
@@ -148,8 +137,9 @@ def tune_thresholds(
         )
     # Recorded relevance is already on the scale of its corpus.
     calibration = artifact.calibration(ScoreScale(0.0, 1.0))
-    tried = [_replay(choosing, calibration, each, measure) for each in (grid or Grid()).list_thresholds(own)]
-    if all(each.quality is None for each in tried):
+    tried = [_replay(choosing, calibration, each, measure) for each in list_thresholds(own, answer, retrieval_value)]
+    unknown = [each for each in tried if each.quality is None]
+    if len(unknown) == len(tried):
         nearest = min(tried, key=lambda each: each.unrecorded)
         raise TuningError(
             f"No setting has a result: for at least {nearest.unrecorded:,} of {nearest.questions:,} questions a step "
@@ -162,15 +152,15 @@ def tune_thresholds(
     if chosen and holding:
         new, current = (_replay(holding, calibration, each, measure) for each in (chosen.thresholds, own))
         held_out = new, current
-    for part in (Partition.XSEL, Partition.XHOLD):
-        if seen := artifact.find_seen(key for _, key in parts[part]):
+    for part, questions in ((Partition.XSEL, choosing), (Partition.XHOLD, holding)):
+        if seen := artifact.find_seen(key for _, key in questions):
             notes.append(
-                f"the fit of {artifact.name} saw {len(seen):,} of {len(parts[part]):,} {part} questions: "
+                f"the fit of {artifact.name} saw {len(seen):,} of {len(questions):,} {part} questions: "
                 "figures are too good"
             )
     if artifact.contaminated:
         notes.append(f"the fit of {artifact.name} saw held-out questions: figures on xhold are too good")
-    if unknown := [each for each in tried if each.quality is None]:
+    if unknown:
         notes.append(
             f"{len(unknown):,} of {len(tried):,} settings have no result, because a step was not recorded. {_COLLECT}"
         )
@@ -185,19 +175,18 @@ def tune_thresholds(
     )
 
 
-def _group_recordings(
+def _choose_recordings(
     run: RunRecord, trajectories: Iterable[Trajectory], measure: Label
-) -> tuple[_Recordings, list[str]]:
-    """Return the recordings of each question whose answers have the measure, and a note about the others."""
+) -> tuple[dict[_Question, Trajectory], list[str]]:
+    """Return the recording of each question whose answers have the measure, and a note about the others."""
     asked = {(name, key) for name, dataset in run.datasets.items() for key in dataset.question_ids}
-    found: _Recordings = {}
-    # Sorted, so that the order of the file and of its methods changes no number.
+    found: dict[_Question, Trajectory] = {}
+    # Sorted: the order of the file and of its methods changes no number.
     own = [each for each in trajectories if each.method in RECORDING and (each.dataset, each.question_id) in asked]
     for each in sorted(own, key=lambda t: (t.dataset, t.question_id, RECORDING.index(t.method))):
         tried = [state for state in each.states if state.answer is not None]
         if tried and all(measure in state.scores for state in tried):
-            key = each.dataset, each.question_id
-            found[key] = (*found.get(key, ()), each)
+            found.setdefault((each.dataset, each.question_id), each)
     if not found:
         raise TuningError(
             f"No recorded state of this run ({', '.join(run.methods)}; verifier form {run.verifier}) has an answer "
@@ -205,24 +194,22 @@ def _group_recordings(
             remedy="Collect states with 'beliefrag calibrate collect', or choose another --measure.",
         )
     missing = len(asked) - len(found)
-    notes = [f"INCOMPLETE: {missing:,} of {len(asked):,} questions have no answer with {measure}"] if missing else []
-    return found, notes
+    return found, [f"INCOMPLETE: {missing:,} of {len(asked):,} questions have no answer with {measure}"] * bool(missing)
 
 
-def _replay(questions: _Recordings, calibration: Calibration, thresholds: Thresholds, measure: Label) -> Setting:
+def _replay(
+    questions: Mapping[_Question, Trajectory], calibration: Calibration, thresholds: Thresholds, measure: Label
+) -> Setting:
     values: dict[_Question, tuple[float, float]] = {}
     given: list[float] = []
-    missing = 0
-    for key, recordings in questions.items():
-        end = replay_policy(recordings, calibration.answerability, calibration.retrieval_value, thresholds)
+    for key, recording in questions.items():
+        end = replay_policy(recording, calibration.answerability, calibration.retrieval_value, thresholds)
         if isinstance(end, UnrecordedStep):
-            missing += 1
-        elif end.action is Action.ABSTAIN:
-            values[key] = 0.0, float(end.tokens)
-        else:
+            continue
+        if end.action is not Action.ABSTAIN:
             given.append(end.state.scores[measure])
-            values[key] = given[-1], float(end.tokens)
-    if missing:
+        values[key] = 0.0 if end.action is Action.ABSTAIN else given[-1], float(end.tokens)
+    if missing := len(questions) - len(values):
         return Setting(thresholds, len(questions), unrecorded=missing)
     quality, tokens = (_average({key: pair[place] for key, pair in values.items()}) for place in (0, 1))
     return Setting(
@@ -236,7 +223,7 @@ def _replay(questions: _Recordings, calibration: Calibration, thresholds: Thresh
     )
 
 
-def _average(values: dict[_Question, float], *, resamples: int = MEAN_RESAMPLES) -> Estimate:
+def _average(values: Mapping[_Question, float], *, resamples: int = MEAN_RESAMPLES) -> Estimate:
     """Return the mean over questions, or over datasets where there are several."""
     datasets: dict[str, dict[str, float]] = {}
     for (dataset, key), value in values.items():
@@ -247,7 +234,7 @@ def _average(values: dict[_Question, float], *, resamples: int = MEAN_RESAMPLES)
 
 
 def _compare(first: Setting, second: Setting) -> tuple[Estimate, Estimate] | None:
-    if first.values is None or second.values is None:
+    if not (first.values and second.values):
         return None
     gaps = {key: np.subtract(value, second.values[key]) for key, value in first.values.items()}
     quality, tokens = (
@@ -259,9 +246,8 @@ def _compare(first: Setting, second: Setting) -> tuple[Estimate, Estimate] | Non
 def _find_frontier(settings: Sequence[Setting], own: Thresholds) -> list[Setting]:
     """Return the frontier. Of settings with the same result, the one nearest to the run's own is kept."""
 
-    def distance(one: Thresholds) -> tuple[bool, float, float]:
-        apart = abs(one.answer - own.answer) + abs(one.retrieval_value - own.retrieval_value)
-        return has_corrections(one) != has_corrections(own), apart, one.answer
+    def distance(one: Thresholds) -> tuple[float, float]:
+        return abs(one.answer - own.answer) + abs(one.retrieval_value - own.retrieval_value), one.answer
 
     nearest: dict[tuple[float, float], Setting] = {}
     for setting in sorted(settings, key=lambda each: distance(each.thresholds)):

@@ -15,13 +15,12 @@ from typing import Annotated
 import typer
 
 from beliefrag._version import __version__
-from beliefrag.cli import bench, cache, calibrate, config, data, model, serve
+from beliefrag.cli import bench, calibrate, config, data, model, serve
 from beliefrag.cli.ask import ask
 from beliefrag.cli.demo import demo
 from beliefrag.cli.index import index
 from beliefrag.cli.options import flag
 from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, print_notice, show_warnings
-from beliefrag.cli.study import study
 from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
@@ -42,10 +41,10 @@ app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 app.add_typer(calibrate.app, name="calibrate")
 app.command()(calibrate.tune)
-app.command()(study)
+app.command()(bench.study)
 app.add_typer(serve.app, name="serve")
 app.command()(view)
-app.add_typer(cache.app, name="cache")
+app.add_typer(model.cache_app, name="cache")
 app.add_typer(model.app, name="model")
 app.command()(config.doctor)
 app.add_typer(config.app, name="config")
@@ -73,14 +72,7 @@ def _root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        arguments: What was typed after `beliefrag`; by default the arguments of the process.
-
-    Returns:
-        The exit code: 0 done or answered, 1 failed, 2 wrong usage, 3 abstained, 130 interrupted.
-    """
+    """Run one command and return the exit code: 0 done or answered, 1 failed, 2 wrong usage, 3 abstained."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a question mark instead of losing the answer.
         if isinstance(stream, io.TextIOWrapper):

@@ -58,9 +58,6 @@ def ask(
 ) -> None:
     """Answer a question from documents, searching only as much as needed.
 
-    Prints each step, then the answer with its evidence, its probability, why it stopped and what it cost. Declines if
-    the documents do not hold the answer. Without a question it opens a prompt.
-
     Example: beliefrag ask "Who approves travel?" --docs handbook/
 
     Exit code: 0 answered, 3 declined, 1 failed, 2 wrong usage.
@@ -262,7 +259,7 @@ def describe_calibration(assembly: Assembly) -> str:
     return f"{parts.artifact.name}, with {assembly.promise}" if assembly.promise else parts.artifact.name
 
 
-class LineDisplay:
+class LineDisplay(output.Heartbeat):
     """Write one or two plain lines for each step, without control codes: for pipes, files and logs."""
 
     def __init__(self, stream: TextIO, *, calibration: str) -> None:
@@ -271,21 +268,14 @@ class LineDisplay:
         self._titles: dict[str, str] = {}
         self._waiting_for = "working"
         self._lock = threading.Lock()
-        self._heartbeat = output.Heartbeat(lambda seconds: self._write(f"{self._waiting_for}, {seconds:.0f} s"))
-
-    def __enter__(self) -> LineDisplay:
-        self._heartbeat.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._heartbeat.__exit__()
+        super().__init__(lambda seconds: self._write_text(f"{self._waiting_for}, {seconds:.0f} s"))
 
     def show(self, progress: Progress) -> None:
         """Write what matters to a reader."""
         match progress:
             case CallStarted():
                 self._waiting_for = describe_wait(progress.purpose)
-                self._heartbeat.note()
+                self.note()
             case Step():
                 self._waiting_for = "working"
                 self._titles |= {name: passage.title for name, passage in progress.passages.items()}
@@ -301,10 +291,10 @@ class LineDisplay:
                         self._write_line(heading, value)
 
     def _write_line(self, heading: str, value: str) -> None:
-        self._heartbeat.reset()
-        self._write(f"{heading}: {output.safe_line(value)}")
+        self.reset()
+        self._write_text(f"{heading}: {output.safe_line(value)}")
 
-    def _write(self, line: str) -> None:
+    def _write_text(self, line: str) -> None:
         with self._lock:
             self._stream.write(f"{line}\n")
             self._stream.flush()

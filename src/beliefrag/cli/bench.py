@@ -1,4 +1,4 @@
-"""`beliefrag bench`: run methods on benchmarks, report the numbers with intervals, compare two methods.
+"""`beliefrag bench` and `study`: run methods on benchmarks, report and compare them, and study the method.
 
 The progress of a run goes to standard error: a bar on a terminal, a line now and then elsewhere.
 """
@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import beliefrag
 from beliefrag.cli import options, output
-from beliefrag.cli.options import GivenSettings, argument, flag, option, with_settings
+from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
+    from beliefrag.bench.plan import Plan
     from beliefrag.bench.runner import RunControl
     from beliefrag.bench.setup import RunSpec
-    from beliefrag.record import EpisodeSummary
     from beliefrag.settings import Settings
+    from beliefrag.studies.make import PreparedStudies
 
 _MANY_CALLS = 1_000
 """From this many model calls on, a person is asked before they are made."""
@@ -68,16 +71,13 @@ def report(
 
     Example: beliefrag bench report runs/first
     """
-    from beliefrag import bench
-
     # The files come first so that a reader who closes the output early still has them.
-    found = bench.report(run, out=out or run / "report")
-    typer.echo(output.safe_line(found.summary.first_line))
-    output.print_table(found.results.headings, found.results.texts)
-    for note in found.notes:
-        output.print_notice(f"note: {note}")
-    for what, words in found.costs.items():
-        output.print_notice(f"{what}: {words}")
+    found = beliefrag.bench.report(run, out=out or run / "report")
+    first_line, *notes = found.warnings
+    typer.echo(output.safe_line(first_line))
+    output.print_table(found.tables[0].headings, found.tables[0].texts)
+    for note in notes:
+        output.print_notice(note)
     output.print_written(found.files)
 
 
@@ -92,23 +92,20 @@ def compare(
 
     Example: beliefrag bench compare runs/first beliefrag iterative
     """
-    from beliefrag import bench
-
-    found = bench.compare(run, first, second, allow_unequal=allow_unequal)
+    found = beliefrag.bench.compare(run, first, second, allow_unequal=allow_unequal)
     for warning in found.warnings:
         output.print_notice(warning)
-    output.print_table(found.table.headings, found.table.texts)
+    output.print_table(found.tables[0].headings, found.tables[0].texts)
 
 
 def carry_out_run(settings: Settings, spec: RunSpec, out: Path, *, on: str | None = None, yes: bool) -> int:
     """Print what is ahead, ask before a large run, carry it out, and return the exit code."""
-    from beliefrag import bench
     from beliefrag.ray_cluster import check_place
 
     if on is not None:
         check_place(on)
     with output.show_status("opening datasets and model"):
-        prepared = bench.prepare_run(spec, out=out, settings=settings)
+        prepared = beliefrag.bench.prepare_run(spec, out=out, settings=settings)
     for line in prepared.describe():
         output.print_notice(line)
     if spec.preview:
@@ -126,12 +123,11 @@ def may_call(calls: int, *, replay: bool) -> bool:
 
 def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
     """Run what is left, print the result, close the models, and return the exit code."""
-    from beliefrag import bench
     from beliefrag.bench.runner import RunControl
 
     control = RunControl()
     with _interrupts(control), _show_run() as progress:
-        found = bench.carry_out(prepared, on=on, progress=progress, control=control)
+        found = beliefrag.bench.carry_out(prepared, on=on, progress=progress, control=control)
     return _print_result(found, prepared.spec)
 
 
@@ -183,63 +179,120 @@ def _print_result(found: Run, spec: RunSpec) -> int:
     return output.FAILED if again else output.OK
 
 
-@dataclass(slots=True)
-class _Sums:
-    """Sums over the finished episodes of one dataset and method."""
-
-    total: int = 0
-    done: int = 0
-    finished: int = 0
-    f1: float = 0.0
-    scored: int = 0
-    tokens: int = 0
-
-    def add(self, episode: EpisodeSummary) -> None:
-        self.done += 1
-        if not episode.finished:
-            return
-        self.finished += 1
-        self.tokens += episode.usage.tokens
-        if (f1 := episode.metrics.get("f1")) is not None:
-            self.f1 += f1
-            self.scored += 1
-
-    def __str__(self) -> str:
-        f1 = f"{self.f1 / self.scored:.3f}" if self.scored else "-"
-        failed = f", {self.done - self.finished} failed" if self.done > self.finished else ""
-        return f"{self.done} of {self.total}, F1 {f1}, {self.tokens / max(1, self.finished):,.0f} tokens{failed}"
-
-
 @contextlib.contextmanager
 def _show_run() -> Iterator[Callable[[RunProgress], None]]:
-    """Show on standard error how a run goes, with a line for each method that is done with a dataset."""
+    """Show on standard error how far a run is."""
     import time
 
-    from beliefrag.methods import METHODS
-
-    sums: dict[tuple[str, str], _Sums] = {}
+    failed = 0
     began = time.monotonic()
     with output.show_progress("running") as show:
 
         def take(progress: RunProgress) -> None:
-            plan, episode = progress.plan, progress.episode
-            if episode is None:
-                ahead = {*plan.to_judge, *plan.to_play}
-                for key in ahead:
-                    sums.setdefault((key.dataset, key.method), _Sums()).total += 1
-                for each in progress.earlier:
-                    place = (each.key.dataset, each.key.method)
-                    if place in sums and each.key not in ahead:
-                        sums[place].total += 1
-                        sums[place].add(each)
+            nonlocal failed
+            if progress.episode is None:
                 return
-            dataset, method = place = (episode.key.dataset, episode.key.method)
-            sums[place].add(episode)
-            words = f"{dataset} {METHODS.title(method)}: {sums[place]}"
-            left = (time.monotonic() - began) / progress.done * (plan.left - progress.done) / 60
-            count = f"{progress.done:,} of {plan.left:,} episodes, about {left:.0f} min left"
-            show(progress.done, plan.left, f"{count}; {words}")
-            if sums[place].done >= sums[place].total:
-                output.print_notice(words)
+            done, total = progress.done, progress.plan.left
+            failed += not progress.episode.finished
+            minutes = (time.monotonic() - began) / done * (total - done) / 60
+            show(done, total, f"{done:,} of {total:,} episodes, {failed:,} failed, about {minutes:.0f} min left")
 
         yield take
+
+
+@with_settings("model", "base_url")
+def study(
+    name: Annotated[str, argument("NAME[:KEY=VALUE,...]", "A study of 'beliefrag config extensions', or all.")],
+    further: options.FurtherPaths = None,
+    *,
+    out: Annotated[Path, option("DIR", "The folder of all studies and their runs.", "--out")],
+    data: options.Data = None,
+    from_: Annotated[list[Path] | None, option("RUN", "Use the episodes of a run. Repeatable.", "--from")] = None,
+    label: Annotated[str, option("NAME", "What makes an answer right: f1, exact_match, cover, judge.")] = "f1",
+    methods: Annotated[str | None, option("NAMES", "What frontier compares; by default the paper's.")] = None,
+    how: options.RunOptions,
+    given: GivenSettings,
+) -> None:
+    """Make one study, or all: run what it needs, and write its page. Give the same command again to resume.
+
+    Example: beliefrag study thresholds --data hotpotqa musique --n 100 --out studies
+    """
+    from beliefrag.calibration.examples import parse_label
+    from beliefrag.studies.make import prepare_studies
+    from beliefrag.studies.study import choose_studies
+
+    if methods and name.partition(":")[0] not in ("frontier", "all"):
+        raise SettingsError(f"--methods is for frontier; {name} has its own methods.", remedy="Leave it out.")
+    chosen = choose_studies(name, {"methods": methods} if methods else {})
+    settings = given.load()
+    right_by = parse_label(label)
+    folders = join_paths(data, further) or []
+    if not folders and not from_:
+        raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
+    if not folders and (how.n or how.split):
+        raise SettingsError(
+            "--n and --split are for new runs, and without --data none is made.",
+            remedy="Leave them out, or name datasets with --data.",
+        )
+    spec = how.make_spec(settings, judge=label == "judge" or how.names_judge, download=bool(folders))
+    with output.show_status("reading datasets"):
+        prepared = prepare_studies(
+            chosen, out=out, data=folders, reuse=from_ or (), settings=settings, spec=spec, label=right_by
+        )
+    raise typer.Exit(_make_studies(prepared, yes=how.yes))
+
+
+def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
+    """Make the runs that studies need, then each study from the records, then the index; return the exit code."""
+    for name, why in prepared.left_out.items():
+        output.print_notice(f"{name} is left out: {why}")
+    for name, folder in prepared.reusable.items():
+        output.print_notice(f"{folder} replaces the run {name}")
+    plans = _print_previews(prepared)
+    if prepared.spec.preview:
+        return output.OK
+    if not yes and not may_call(sum(plan.estimate.calls for plan in plans.values()), replay=prepared.spec.replay):
+        output.print_notice("nothing was run")
+        return output.OK
+    codes = [output.OK]
+
+    def play(name: str, planned: PreparedRun) -> bool:
+        output.print_notice(f"run {name}:")
+        codes.append(carry_out(planned))
+        return codes[-1] != output.INTERRUPTED
+
+    finished = [name for name, plan in plans.items() if not plan.left]
+    recordings = prepared.make_runs(play, finished=finished)
+    if recordings is None:
+        return output.INTERRUPTED
+    for each in prepared.studies:
+        with output.show_status(f"computing {each.name}"):
+            result = prepared.analyse(each, recordings)
+        typer.echo(output.safe_line(each.extension.title))
+        for sentence in result.findings:
+            typer.echo(output.safe_line(f"  {sentence}"))
+        output.print_written([prepared.out / each.name / "index.html"])
+    prepared.write_index()
+    output.print_written([prepared.out / "index.html"])
+    if max(codes) != output.OK:
+        output.print_notice(
+            "some episodes failed; the pages say how many are missing, and the same command tries them again"
+        )
+    return max(codes)
+
+
+def _print_previews(prepared: PreparedStudies) -> dict[str, Plan]:
+    from beliefrag.bench.benchmark import format_duration
+
+    plans: dict[str, Plan] = {}
+    with output.show_status("opening datasets and model"):
+        previews = list(prepared.previews())
+    for name, preview in previews:
+        for line in (f"run {name}:", *preview.lines):
+            output.print_notice(line)
+        plans[name] = preview.plan
+    if len(plans) > 1:
+        estimates = [plan.estimate for plan in plans.values()]
+        calls, seconds = sum(each.calls for each in estimates), sum(each.seconds for each in estimates)
+        output.print_notice(f"all runs together: {calls:,} calls, {format_duration(seconds)}")
+    return plans

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import beliefrag
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
@@ -40,14 +42,8 @@ def auto(
 ) -> None:
     """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
 
-    Some questions need one passage, some need two, and some have no answer, because their passage is taken out. Its
-    quality is measured on questions that nothing was fitted on. The estimate is printed first.
-
     Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
     """
-    from beliefrag import calibrate
-    from beliefrag.errors import SettingsError
-
     paths = join_paths(docs, further)
     if not paths:
         raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
@@ -58,7 +54,7 @@ def auto(
         return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 
     with output.show_progress("calibrating") as show_:
-        found = calibrate.auto(
+        found = beliefrag.calibrate.auto(
             paths,
             out=out,
             n=n,
@@ -72,13 +68,10 @@ def auto(
     if found is None:
         output.print_notice("nothing was asked")
         return
-    kinds = ", ".join(f"{count} {kind.replace('_', '-')}" for kind, count in found.counts.items())
-    output.print_notice(f"{len(found.made.questions)} questions ({kinds}) are in {found.folder / 'questions.jsonl'}")
-    for reason, count in sorted(found.made.rejected.items()):
-        output.print_notice(f"rejected {count}: {reason}")
     output.print_report(found.tables)
     output.print_warnings(found.warnings)
-    output.print_notice(f"written: {found.path}; use it with --set calibration={found.path}")
+    output.print_written(found.files)
+    output.print_notice(f"use it with --set calibration={out}")
 
 
 @app.command()
@@ -90,7 +83,6 @@ def collect(
     asked: options.LabelledQuestions,
     part: Annotated[list[str] | None, option("NAME", "Only this part: xfit, xsel or xhold. Repeatable.")] = None,
     method: Annotated[str, option("NAME", "The method whose states are recorded: beliefrag or lean.")] = "beliefrag",
-    uncorrected: Annotated[bool, flag("--uncorrected", "Ask again without corrections, for 'beliefrag tune'.")] = False,
     reads_only: Annotated[bool, typer.Option("--reads-only", hidden=True)] = False,
     how: options.RunOptions,
     no_judge: options.NoJudge = False,
@@ -100,7 +92,7 @@ def collect(
 
     Example: beliefrag calibrate collect --questions asked.csv --docs notes --out runs/mine
     """
-    from beliefrag.calibrate import collection_spec
+    from beliefrag.bench.setup import collection_spec
     from beliefrag.cli.bench import carry_out_run
     from beliefrag.report.calibration_tables import state_counts_table
     from beliefrag.runs.partitions import Partition
@@ -112,7 +104,7 @@ def collect(
         raise typer.BadParameter(f"{min(unknown)!r} is not xfit, xsel or xhold", param_hint="--part")
     spec = how.make_spec(settings, judge=not no_judge)
     spec = replace(spec, data=folders, datasets=own, parts=tuple(map(Partition, part or ())))
-    states = collection_spec(spec, method=method, uncorrected=uncorrected, searches=not reads_only)
+    states = collection_spec(spec, method=method, searches=not reads_only)
     code = carry_out_run(settings, states, out, yes=how.yes)
     if not how.dry_run:
         table = state_counts_table(read_trajectories(out)[1])
@@ -127,23 +119,16 @@ def fit(
     label: options.Label = None,
     name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
     out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
-    everything: Annotated[bool, flag("--everything", "Fit on held-out questions too; marked contaminated.")] = False,
     quality_on: Annotated[list[Path] | None, option("RUN", "Measure on unseen states of this run. Repeatable.")] = None,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
-    from beliefrag import calibrate
-
     path = out or runs[0] / "calibration.json"
-    found = calibrate.fit(runs, label=label, name=name, everything=everything, quality_on=quality_on or (), out=path)
+    found = beliefrag.calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
     output.print_report(found.tables)
-    if found.lost_guarantees:
-        output.print_notice(
-            f"warning: {path} had {found.lost_guarantees:,} guarantees of the earlier fit, and they are gone: make new "
-            "ones with 'beliefrag calibrate risk'"
-        )
+    output.print_warnings(found.warnings)
     output.print_notice(f"written: {path}; use it with --set calibration={path}")
 
 
@@ -156,19 +141,14 @@ def ranker(
 ) -> None:
     """Fit the ranker of linked retrieval on your own questions and documents. No model is asked.
 
-    A passage is needed if it holds an answer word for word. Three questions in ten are held out, and show whether
-    your ranker finds more than the shipped one.
-
     Example: beliefrag calibrate ranker --questions questions.csv --docs handbook --out ranker.npz
     """
-    from beliefrag import bench
     from beliefrag.bench.own_ranker import fit_own_ranker
-    from beliefrag.errors import SettingsError
 
     if not out.absolute().parent.is_dir():
         raise SettingsError(f"The folder {out.parent} does not exist.", remedy="Make it, or name another --out.")
     with output.show_status("reading documents"):
-        dataset = bench.user_dataset(questions, docs)
+        dataset = beliefrag.bench.user_dataset(questions, docs)
     with output.show_status("fitting"):
         fitted = fit_own_ranker(dataset)
     fitted.ranker.save(out)
@@ -193,11 +173,9 @@ def show(
 
     Example: beliefrag calibrate show qwen2.5-coder-1.5b
     """
-    from beliefrag import calibrate
-
-    found = calibrate.show(artifact)
+    found = beliefrag.calibrate.show(artifact)
     if as_json:
-        texts = [each.model_dump_json(indent=2) for each in found.artifacts]
+        texts = [each.model_dump_json(indent=2) for each in found.found]
         typer.echo(texts[0] if artifact else f"[{', '.join(texts)}]")
     else:
         output.print_report(found.tables)
@@ -214,13 +192,11 @@ def compare(
 
     Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
     """
-    from beliefrag import calibrate
-
-    found = calibrate.compare(first, second, states=states or (), label=label)
+    found = beliefrag.calibrate.compare(first, second, states=states or (), label=label)
     output.print_warnings(found.warnings)
-    if found.comparison and found.comparison.left_out:
+    if found.found and found.found.left_out:
         output.print_notice(
-            f"{found.comparison.left_out:,} questions are left out: one of the two was fitted or chosen on them"
+            f"{found.found.left_out:,} questions are left out: one of the two was fitted or chosen on them"
         )
     output.print_report(found.tables, fold_first=True)
 
@@ -236,11 +212,9 @@ def check(
 
     No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
     """
-    from beliefrag import calibrate
-
-    found = calibrate.check(artifact, states, label=label)
+    found = beliefrag.calibrate.check(artifact, states, label=label)
     output.print_warnings(found.warnings)
-    checked = found.check
+    checked = found.found
     if as_json:
         record = {
             "seen": checked.left_out,
@@ -273,14 +247,9 @@ def risk(
 ) -> None:
     """Choose the least answerability to answer at so that at most a given share of the answers is wrong.
 
-    It is chosen on the held-out questions of the run, for the thresholds in force, and saved in the calibration; then
-    'beliefrag ask --max-error' keeps to it. The risk-coverage curve is drawn next to it. No model is asked.
-
     Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """
-    from beliefrag import calibrate
     from beliefrag.calibration import shipped_artifacts
-    from beliefrag.errors import SettingsError
 
     for share in max_error:
         if not 0 < share < 1:
@@ -290,7 +259,7 @@ def risk(
             f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
         )
     settings = given.read()
-    found = calibrate.risk(
+    found = beliefrag.calibrate.risk(
         calibration,
         run,
         max_error=max_error,
@@ -302,7 +271,7 @@ def risk(
     output.print_report(found.tables)
     for warning in found.warnings:
         output.print_notice(warning)
-    if curve := found.curve:
+    if curve := found.found[1]:
         typer.echo(
             f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
         )
@@ -318,50 +287,39 @@ def tune(
     measure: Annotated[str, option("NAME", "Use f1, exact_match, cover or judge in place of F1.")] = "f1",
     answer: Annotated[list[float] | None, option("X", "Answer thresholds to try. Repeatable.", min=0, max=1)] = None,
     retrieval_value: Annotated[list[float] | None, option("X", "Retrieval thresholds to try.", min=0, max=1)] = None,
-    corrections: Annotated[
-        bool | None,
-        typer.Option("--corrections/--no-corrections", help="Switch corrections; by default as in the run."),
-    ] = None,
     out: Annotated[Path | None, option("FILE", "The CSV file to write; by default tune.csv in the run.")] = None,
     given: GivenSettings,
 ) -> None:
     """Choose thresholds from a run's recorded states: the best answers for a token budget, or the cheapest good ones.
 
-    No model is asked. Thresholds are chosen on one part of the questions (xsel) and reported on another (xhold).
-
     Example: beliefrag tune runs/states --max-tokens 4000
     """
-    from beliefrag import calibrate
     from beliefrag.report.table import format_number
 
-    grid = calibrate.Grid(
-        answer=tuple(answer) if answer else None,
-        retrieval_value=tuple(retrieval_value) if retrieval_value else None,
-        corrections=None if corrections is None else (corrections,),
-    )
     settings = given.read()
     with output.show_status("trying thresholds"):
-        found = calibrate.tune(
+        found = beliefrag.calibrate.tune(
             run,
             max_tokens=max_tokens,
             min_quality=min_f1,
             measure=measure,
-            grid=grid,
+            answer=answer,
+            retrieval_value=retrieval_value,
             calibration=settings.calibration,
             borrow=settings.borrow,
             out=out or run / "tune.csv",
         )
-    output.print_warnings(found.tuning.notes)
+    output.print_warnings(found.warnings)
     (table,) = found.tables
     # The frontier, the current thresholds and what was checked; the file has all settings.
     output.print_table(table.headings, [row for row in table.texts if row[1]])
-    if found.tuning.differences:
-        quality, tokens = found.tuning.differences
+    tuning = found.found
+    if tuning.differences:
+        quality, tokens = tuning.differences
         typer.echo(f"chosen minus current on xhold: {format_number(quality)}, {format_number(tokens, ',.0f')} tokens")
-    if found.settings:
-        typer.echo(f"\nFor the settings file:\n{found.settings}")
-    if found.file:
-        output.print_written([found.file])
-    if found.tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
+    if tuning.chosen:
+        typer.echo(f"\nFor the settings file:\n{tuning.to_toml()}")
+    output.print_written(found.files)
+    if tuning.chosen is None and (max_tokens is not None or min_f1 is not None):
         output.print_notice("error: no setting reaches the goal")
         raise typer.Exit(output.FAILED)

@@ -22,9 +22,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 def show(config: options.Config = None, as_json: options.Json = False) -> None:
     """Show every setting with its value and its source.
 
-    A setting comes, in this order, from the command line (--set budget.rounds=2), from a variable
-    (BELIEFRAG_BUDGET__ROUNDS=2), from beliefrag.toml in this folder or the file of --config, from the user's own file,
-    or it is the default.
+    First the command line, then variables (BELIEFRAG_BUDGET__ROUNDS=2), beliefrag.toml or --config, the user's file.
 
     Example: beliefrag config show
     """
@@ -45,8 +43,6 @@ def show(config: options.Config = None, as_json: options.Json = False) -> None:
 @app.command()
 def extensions() -> None:
     """List the methods, retrievers, verifier forms, dataset formats, studies and model providers to choose from.
-
-    Those of installed packages are among them. One that cannot be used is named on standard error, with the reason.
 
     Example: beliefrag config extensions
     """
@@ -76,8 +72,6 @@ def prompt(
 ) -> None:
     """List the prompts with the hashes that runs record, or print one.
 
-    Save a prompt to a file of the same name, edit it, and use it with --set prompts=DIR.
-
     Example: beliefrag prompt answer > my-prompts/answer.txt
     """
     from beliefrag.prompts import NAMES, Prompts
@@ -99,10 +93,7 @@ def prompt(
 
 @with_settings("model", "base_url", "retriever", "borrow")
 def doctor(further: options.FurtherPaths = None, *, documents: options.Documents, given: GivenSettings) -> None:
-    """Check everything that an answer depends on, and say how to fix what does not work.
-
-    Checks the installation, the cache folder, the settings, the model (with calls of one token), the retriever, the
-    calibration, the recorded replies and, if named, documents and an index. Changes nothing; exits with 1 on a problem.
+    """Check everything that an answer depends on, and print how to fix what does not work. Changes nothing.
 
     Example: beliefrag doctor --index handbook.index
     """

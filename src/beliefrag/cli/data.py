@@ -51,8 +51,6 @@ def list_(
 ) -> None:
     """Check and list the datasets in a folder, show the card of one, or list the formats that can be imported.
 
-    Exits with 1 if a dataset is invalid.
-
     Example: beliefrag data list data
     """
     from beliefrag.bench.datasets import all_formats, is_dataset, load_dataset
@@ -89,7 +87,6 @@ def list_(
 
 
 def _print_card(card: Card, folder: Path) -> None:
-
     facts = [("dataset", str(folder)), ("title", card.title or card.name), ("licence", card.licence or "not known")]
     facts += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
     facts += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]

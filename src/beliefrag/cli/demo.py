@@ -20,9 +20,6 @@ def demo(
 ) -> None:
     """Answer a question about a small bundled corpus, with a model on this machine.
 
-    Downloads the default model once, after asking. At the end it prints the expected answer, which the method never
-    sees.
-
     Example: beliefrag demo --question 5
     """
     import asyncio

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import beliefrag
 from beliefrag.cli.options import GivenSettings, Json, argument, flag, option, with_settings
 from beliefrag.cli.output import print_facts, safe_line, show_index_progress
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.retrieval import IndexReport
@@ -31,12 +33,8 @@ def index(
 ) -> None:
     """Build an index of documents so that many questions can use it. Run it again to update the index.
 
-    Reads text, Markdown, HTML, PDF, DOCX, JSON Lines and CSV, and lists the files that it could not read.
-
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
-    from beliefrag import index as make_index
-    from beliefrag.errors import SettingsError
     from beliefrag.retrieval import RETRIEVERS, upgrade_index
     from beliefrag.retrieval.engines.filling import index_paths_to
 
@@ -60,12 +58,11 @@ def index(
             report = index_paths_to(paths, to, progress=progress, options=options, on=on)
         else:
             assert out is not None
-            report = make_index(paths, out, progress=progress, names=names, vectors=dense, on=on)
+            report = beliefrag.index(paths, out, progress=progress, names=names, vectors=dense, on=on)
     _print_report(report, str(out or to), as_json=as_json)
 
 
 def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
-
     if as_json:
         typer.echo(json.dumps({"index": out, **asdict(report)}, default=str))
         return

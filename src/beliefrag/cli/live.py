@@ -10,7 +10,6 @@ from dataclasses import asdict
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.padding import Padding
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -41,7 +40,6 @@ class BeliefBars:
         self._tokens = 0
         self._waiting = ""
         self._since = 0.0
-        self._spinner: Spinner | None = None
 
     def set_step(self, step: Step) -> None:
         """Show what a step measured."""
@@ -74,7 +72,8 @@ class BeliefBars:
             line.append(f"{value:>{_NUMBER}.2f}")
             yield line.append(f"  {note}", style="dim") if notes else line
         if self._waiting:
-            yield self._wait(options)
+            waited = f"  {self._waiting}, {time.monotonic() - self._since:.0f} s"
+            yield Text(waited, style="dim", no_wrap=True, overflow="ellipsis")
 
     def _bars(self) -> Iterator[tuple[str, float, str, str]]:
         """Yield the name, value, note and style of each bar."""
@@ -89,14 +88,6 @@ class BeliefBars:
         if self._belief and self._answerability is not None:
             style = "green" if self._answerability >= self._threshold else "magenta"
             yield "answerability", self._answerability, f"answers from {self._threshold:.2f}", style
-
-    def _wait(self, options: ConsoleOptions) -> Text:
-        if self._spinner is None:
-            self._spinner = Spinner("line" if options.ascii_only else "dots", style="cyan")
-        frame = self._spinner.render(time.monotonic())
-        text = Text("  ", no_wrap=True, overflow="ellipsis")
-        text.append_text(frame if isinstance(frame, Text) else Text("*"))
-        return text.append(f" {self._waiting}, {time.monotonic() - self._since:.0f} s", style="dim")
 
 
 class LiveDisplay:

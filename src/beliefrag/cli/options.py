@@ -18,6 +18,7 @@ import typer
 from pydantic import Field, TypeAdapter, ValidationError
 from typer.models import OptionInfo
 
+import beliefrag
 from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings, describe_error, load_settings
@@ -105,16 +106,12 @@ class LabelledQuestions:
             raise SettingsError(
                 "Needs questions with answers.", remedy="Give either --data DIR, or --questions and --docs."
             )
+        if (self.questions is None) != (not self.docs):
+            raise SettingsError("--questions and --docs go together.", remedy="Give both, or --data alone.")
         if self.questions is None:
-            if self.docs:
-                raise SettingsError("--docs needs --questions; --data has its own passages.", remedy="Leave one out.")
             return tuple(join_paths(self.data, further) or ()), ()
-        if not self.docs:
-            raise SettingsError("--questions needs documents to answer from.", remedy="Name them with --docs.")
-        from beliefrag import bench
-
         with show_status("reading documents"):
-            dataset = bench.user_dataset(self.questions, join_paths(self.docs, further) or [])
+            dataset = beliefrag.bench.user_dataset(self.questions, join_paths(self.docs, further) or [])
         if skipped := dataset.card.skipped:
             print_notice(f"note: {len(skipped)} of the questions left out: {skipped[0]}.")
         return (), (dataset,)
@@ -144,9 +141,9 @@ class RunOptions:
 
     def make_spec(self, settings: Settings, *, judge: bool, download: bool = True) -> RunSpec:
         """Return the specification of a run, without datasets and methods; by default download missing weights."""
-        from beliefrag.bench.perturbation import Injection
         from beliefrag.bench.setup import RunSpec
         from beliefrag.cli.model import ensure_weights
+        from beliefrag.runs.record import Injection
 
         if self.names_judge and not judge:
             raise SettingsError("--no-judge leaves out the judge that was named.", remedy="Give one or the other.")
@@ -246,7 +243,7 @@ def _make_group(group: Any, values: dict[str, Any], typed: dict[str, str]) -> An
     values |= {name.removeprefix(prefix): typed.pop(name) for name in list(typed) if name.startswith(prefix)}
     if unknown := values.keys() - {field.name for field in fields(group)}:
         known = ", ".join(_hidden_options(group))
-        raise SettingsError(f"There is no setting '{prefix}{min(unknown)}'.", remedy=f"Known: {known}.")
+        raise SettingsError(f"Unknown setting '{prefix}{min(unknown)}'.", remedy=f"Known: {known}.")
     try:
         return TypeAdapter(group).validate_python(values)
     except ValidationError as error:

@@ -119,10 +119,7 @@ def http(
     how: HttpOptions,
     limits: LimitOptions,
 ) -> None:
-    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions and /v1/responses for OpenAI clients.
-
-    Logs one JSON line per request, without questions, passages or keys. After SIGTERM or Ctrl-C running questions may
-    finish.
+    """Answer questions over HTTP: /v1/ask, and /v1/chat/completions for OpenAI clients.
 
     Example: beliefrag serve http --docs handbook/
     """
@@ -155,9 +152,6 @@ def ask_page(
 ) -> None:
     """Ask questions on a page in the browser, which opens quotes in their documents.
 
-    The page is served on this machine only, and works offline. 'beliefrag calibrate' learns from the feedback given on
-    it.
-
     Example: beliefrag app --docs handbook/
     """
     from beliefrag.cli.view import open_address
@@ -181,7 +175,6 @@ class _Notices(logging.Handler):
     """Print why a question failed, in one line. The page itself shows only the kind of error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-
         fields = getattr(record, "fields", {})
         why = ": ".join(str(fields[name]) for name in ("cause", "error") if fields.get(name))
         print_notice(f"warning: {record.getMessage()} failed: {why}" if why else f"warning: {record.getMessage()}")
@@ -313,9 +306,6 @@ def mcp(
 ) -> None:
     """Give agents two tools over the Model Context Protocol: ask, and search.
 
-    By default over standard input and output, which is how agents start a server; with --http for several clients.
-    Logs one JSON line per call, without questions, passages or keys.
-
     Example: beliefrag serve mcp --docs handbook/
     """
     from beliefrag.web.auth import read_token
@@ -338,8 +328,8 @@ def mcp(
             serve_mcp_stdio(service)
         return
 
-    from beliefrag.web.mcp.mcp_app import serve_mcp_http
-    from beliefrag.web.server import listen
+    from beliefrag.web.mcp.mcp_app import create_mcp_app
+    from beliefrag.web.server import listen, serve
 
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
@@ -347,4 +337,5 @@ def mcp(
     with listen(address, 8081 if port is None else port) as bound:
         service = served.open()
         with json_log(sys.stderr):
-            serve_mcp_http(service, bound, token=token, host=address, allowed_hosts=access.allowed_host or ())
+            tools = create_mcp_app(service, token=token, host=address, allowed_hosts=access.allowed_host or ())
+            serve(tools, service, bound)

@@ -54,8 +54,6 @@ def view(
 ) -> None:
     """Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.
 
-    The page is served on this machine alone, and works offline.
-
     Example: beliefrag view runs/first --data data
     """
     from beliefrag.bench.own_questions import OwnDocuments

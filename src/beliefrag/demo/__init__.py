@@ -1,4 +1,4 @@
-"""A small corpus with questions so that the whole loop can be tried without any data of one's own.
+"""A small corpus with questions, to try the whole loop without own data.
 
 The passages and questions were written for this project; the README beside them says how.
 """

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import math
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 from beliefrag.errors import BeliefRAGError, RetrievalError, SettingsError
 from beliefrag.explanation import describe_reason
@@ -23,6 +24,7 @@ from beliefrag.types import Hit, Passage
 
 ScoredPassage = tuple[Passage, float | None]
 """A passage with the score that its library gave, if any."""
+_SOURCE_KEYS = ("source", "url", "file_path")
 
 
 class EpisodeFailed(BeliefRAGError):
@@ -66,7 +68,7 @@ def describe_step(step: Step) -> dict[str, Any]:
     }
 
 
-def scored_sources(episode: Episode) -> list[tuple[Passage, float | None]]:
+def scored_sources(episode: Episode) -> list[ScoredPassage]:
     """Return the passages that were read, each with the best score at which it was found."""
     scores: dict[str, float] = {}
     for step in episode.steps:
@@ -76,12 +78,7 @@ def scored_sources(episode: Episode) -> list[tuple[Passage, float | None]]:
 
 
 def foreign_passage(
-    text: str,
-    metadata: Mapping[str, Any],
-    *,
-    identifier: str | None,
-    title_keys: Sequence[str],
-    source_keys: Sequence[str],
+    text: str, metadata: Mapping[str, Any], identifier: str | None, title_keys: Sequence[str]
 ) -> Passage:
     """Return a passage made from another library's document, with the first title and source that its metadata has.
 
@@ -92,7 +89,7 @@ def foreign_passage(
     body = make_storable(text)
     if not identifier:
         identifier = hashlib.sha256(f"{title}\n{body}".encode()).hexdigest()[:32]
-    return Passage(make_storable(identifier), title, body, clean_line(_first_text(metadata, source_keys)))
+    return Passage(make_storable(identifier), title, body, clean_line(_first_text(metadata, _SOURCE_KEYS)))
 
 
 def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, Any]:
@@ -101,6 +98,35 @@ def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, 
     if passage.place:
         metadata["place"] = passage.place
     return metadata if score is None else metadata | {"score": score}
+
+
+class ForeignRetriever(ABC):
+    """A retriever of another library as one of ours."""
+
+    library: ClassVar[str]
+
+    def __init__(self, source: object, scale: ScoreScale | None, identity: str | None) -> None:
+        self._name = type(source).__name__
+        self.score_scale = scale
+        self.identity = identity
+
+    @abstractmethod
+    def _find(self, query: str, k: int) -> Iterable[ScoredPassage]: ...
+
+    def _remedy(self, error: Exception) -> str:
+        return "Check the retriever."
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """Return at most k passages, in the library's order."""
+        try:
+            return to_hits(self._find(query, k), k, scores_needed=self.score_scale is not None)
+        except BeliefRAGError:
+            raise
+        except Exception as error:
+            raise RetrievalError(
+                f"The search with {self.library}'s {self._name} failed, {type(error).__name__}: {error}.",
+                remedy=self._remedy(error),
+            ) from error
 
 
 def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> list[Hit]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +50,8 @@ class ImportedOptions:
 def _open_imported(options: ImportedOptions, source: PassageSource) -> Retriever:
     found = _import_object(options.path)
     library = _library_of(found)
-    if not library and callable(found) and not hasattr(found, "search"):
-        found = _call(found, options.path)
-        library = _library_of(found)
-    scale = None
-    if options.location is not None and options.scale is not None:
-        scale = ScoreScale(options.location, options.scale)
+    place, spread = options.location, options.scale
+    scale = ScoreScale(place, spread) if place is not None and spread is not None else None
     if library == "langchain_core":
         from beliefrag.integrations.langchain import FromLangChain  # noqa: PLC0415
 
@@ -87,22 +84,12 @@ def _import_object(path: str) -> Any:
     if here not in sys.path:
         sys.path.append(here)
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = attrgetter(name)(importlib.import_module(module))
+        makes_one = callable(found) and not _library_of(found) and not hasattr(found, "search")
+        return found() if makes_one else found
     except Exception as error:
         raise SettingsError(
-            f"{path} cannot be imported, {type(error).__name__}: {' '.join(str(error).split())}.",
-            remedy="Check the name, and that the module can be imported from this folder.",
-        ) from error
-    return found
-
-
-def _call(make: Any, path: str) -> Any:
-    try:
-        return make()
-    except Exception as error:
-        raise SettingsError(
-            f"{path} returned no retriever, {type(error).__name__}: {' '.join(str(error).split())}.",
-            remedy="It must be a retriever, or a function without arguments that returns one.",
+            f"{path} gives no retriever, {type(error).__name__}: {' '.join(str(error).split())}.",
+            remedy="It must be a retriever, or a function without arguments that returns one, in a module that can be "
+            "imported from this folder.",
         ) from error

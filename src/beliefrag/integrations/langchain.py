@@ -13,9 +13,10 @@ from typing import Any, Literal, TypedDict, cast
 from pydantic import ConfigDict, Field, SkipValidation
 
 from beliefrag.client import BeliefRAG
-from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
+from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
+    ForeignRetriever,
     ScoredPassage,
     describe_answer,
     describe_step,
@@ -23,12 +24,11 @@ from beliefrag.integrations.foreign import (
     measured_scale,
     passage_metadata,
     scored_sources,
-    to_hits,
 )
 from beliefrag.policy import ScoreScale
 from beliefrag.record import Episode, Progress, Step
 from beliefrag.retrieval import IGNORE_SCORES, Retriever
-from beliefrag.types import Hit, Passage
+from beliefrag.types import Passage
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -55,17 +55,15 @@ __all__ = [
 
 StoreScores = Literal["relevance", "similarity", "distance", "rank"]
 _Input = str | Mapping[str, Any]
-_TITLE_KEYS = ("title", "Title")
-_SOURCE_KEYS = ("source", "url", "file_path")
 
 
-class FromLangChain:
+class FromLangChain(ForeignRetriever):
     """Any LangChain retriever or vector store, as a retriever of ours: `BeliefRAG(retriever=FromLangChain(store))`.
 
     A passage's id is the document's, or else a hash of its title and text. A retriever decides itself how many
     documents it returns (a `VectorStoreRetriever` gets how many are wanted): let it return as many as the budget's
-    `top_k`. LangChain retrievers give no scores, so ranks are used instead, unless `score_key` names the metadata
-    entry that holds a score. A vector store gives scores, but only its owner knows what they mean.
+    `top_k`. Ranks are used instead of scores unless `score_key` names the metadata entry that holds a score. A vector
+    store gives scores, but only its owner knows what they mean.
 
     Args:
         source: The retriever or vector store.
@@ -82,6 +80,8 @@ class FromLangChain:
     Raises:
         SettingsError: The options do not fit the source.
     """
+
+    library = "LangChain"
 
     def __init__(
         self,
@@ -104,53 +104,33 @@ class FromLangChain:
             raise SettingsError("scores is for vector stores.", remedy="For a retriever, give score_key.")
         if scale is not None and (scores == "rank" or (not is_store and score_key is None)):
             raise SettingsError("Ranks need no scale.", remedy="Say where the scores are, or leave the scale out.")
+        super().__init__(source, scale, identity)
         self._source = source
         self._scores: StoreScores = scores or "relevance"
         self._score_key = score_key
-        self._has_scale = scale is not None
-        self.score_scale = scale
-        self.identity = identity
-
-    def search(self, query: str, k: int) -> list[Hit]:
-        """Find at most k passages, in LangChain's order."""
-        try:
-            return to_hits(self._find(query, k), k, scores_needed=self._has_scale)
-        except BeliefRAGError:
-            raise
-        except Exception as error:
-            name = type(self._source).__name__
-            raise RetrievalError(
-                f"The search with LangChain's {name} failed, {type(error).__name__}: {error}.",
-                remedy=self._remedy(error),
-            ) from error
 
     def _find(self, query: str, k: int) -> Iterable[ScoredPassage]:
         if isinstance(self._source, VectorStore):
-            return self._find_in_store(self._source, query, k)
-        # Other retrievers take no such argument: they know their number themselves.
-        options = {"k": k} if isinstance(self._source, VectorStoreRetriever) else {}
-        found = self._source.invoke(query, None, **options)
-        return [(_to_passage(document), self._score_in_metadata(document)) for document in found]
-
-    def _find_in_store(self, store: VectorStore, query: str, k: int) -> Iterable[ScoredPassage]:
-        match self._scores:
-            case "rank":
-                return [(_to_passage(document), None) for document in store.similarity_search(query, k=k)]
-            case "relevance":
-                found = store.similarity_search_with_relevance_scores(query, k=k)
-            case _:
-                found = store.similarity_search_with_score(query, k=k)
+            found: Iterable[tuple[Document, float | None]]
+            match self._scores:
+                case "rank":
+                    found = [(document, None) for document in self._source.similarity_search(query, k=k)]
+                case "relevance":
+                    found = self._source.similarity_search_with_relevance_scores(query, k=k)
+                case _:
+                    found = self._source.similarity_search_with_score(query, k=k)
+        else:
+            # Other retrievers take no such argument: they know their number themselves.
+            options = {"k": k} if isinstance(self._source, VectorStoreRetriever) else {}
+            documents = self._source.invoke(query, None, **options)
+            found = [(each, each.metadata.get(self._score_key) if self._score_key else None) for each in documents]
         sign = -1.0 if self._scores == "distance" else 1.0
-        return [(_to_passage(document), sign * float(score)) for document, score in found]
-
-    def _score_in_metadata(self, document: Document) -> float | None:
-        score = None if self._score_key is None else document.metadata.get(self._score_key)
-        return float(score) if score is not None else None
+        return [(_to_passage(each), None if score is None else sign * float(score)) for each, score in found]
 
     def _remedy(self, error: Exception) -> str:
         if isinstance(error, NotImplementedError) and isinstance(self._source, VectorStore):
             return f"This store has no {self._scores} scores: try scores='similarity', 'distance' or 'rank'."
-        return "Check the retriever."
+        return super()._remedy(error)
 
 
 class LangChainRetriever(BaseRetriever):
@@ -192,9 +172,7 @@ class LangChainAnswer(TypedDict):
     sources: list[Document]
     """Every passage that was read for the answer."""
     usage: dict[str, Any]
-    """Model calls, tokens and searches."""
     steps: list[dict[str, Any]]
-    """Each action with its reason."""
 
 
 class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
@@ -269,13 +247,7 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
 
 
 def _to_passage(document: Document) -> Passage:
-    return foreign_passage(
-        document.page_content,
-        document.metadata,
-        identifier=document.id,
-        title_keys=_TITLE_KEYS,
-        source_keys=_SOURCE_KEYS,
-    )
+    return foreign_passage(document.page_content, document.metadata, document.id, ("title", "Title"))
 
 
 def _to_document(passage: Passage, score: float | None = None) -> Document:

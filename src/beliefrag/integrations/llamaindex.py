@@ -7,25 +7,27 @@ engine, `LlamaIndexRetriever` our index as a LlamaIndex retriever.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from beliefrag.client import BeliefRAG
-from beliefrag.errors import BeliefRAGError, MissingExtra, RetrievalError, SettingsError
+from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
+    ForeignRetriever,
+    ScoredPassage,
     describe_answer,
     foreign_passage,
     measured_scale,
     passage_metadata,
     scored_sources,
-    to_hits,
 )
 from beliefrag.policy import ScoreScale
 from beliefrag.record import Episode
 from beliefrag.retrieval import IGNORE_SCORES, Retriever
-from beliefrag.types import Hit, Passage
+from beliefrag.types import Passage
 
 try:
     from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -48,10 +50,9 @@ __all__ = [
 ]
 
 _TITLE_KEYS = ("title", "document_title", "file_name")
-_SOURCE_KEYS = ("source", "url", "file_path")
 
 
-class FromLlamaIndex:
+class FromLlamaIndex(ForeignRetriever):
     """Any LlamaIndex retriever, as a retriever of ours: `BeliefRAG(retriever=FromLlamaIndex(index.as_retriever()))`.
 
     A passage's id is the node's. The retriever decides itself how many nodes it returns: give it a `similarity_top_k`
@@ -68,6 +69,8 @@ class FromLlamaIndex:
         SettingsError: It is not a LlamaIndex retriever.
     """
 
+    library = "LlamaIndex"
+
     def __init__(
         self, retriever: BaseRetriever, *, scale: ScoreScale | None = IGNORE_SCORES, identity: str | None = None
     ) -> None:
@@ -76,24 +79,11 @@ class FromLlamaIndex:
                 f"A {type(retriever).__name__} is not a LlamaIndex retriever.",
                 remedy="Give what as_retriever() returns.",
             )
+        super().__init__(retriever, scale, identity)
         self._retriever = retriever
-        self._has_scale = scale is not None
-        self.score_scale = scale
-        self.identity = identity
 
-    def search(self, query: str, k: int) -> list[Hit]:
-        """Return at most k passages, in LlamaIndex's order."""
-        try:
-            found = [(_to_passage(node), node.score) for node in self._retriever.retrieve(query)]
-            return to_hits(found, k, scores_needed=self._has_scale)
-        except BeliefRAGError:
-            raise
-        except Exception as error:
-            name = type(self._retriever).__name__
-            raise RetrievalError(
-                f"The search with LlamaIndex's {name} failed, {type(error).__name__}: {error}.",
-                remedy="Check the retriever.",
-            ) from error
+    def _find(self, query: str, k: int) -> Iterable[ScoredPassage]:
+        return [(_to_passage(node), node.score) for node in self._retriever.retrieve(query)]
 
 
 class LlamaIndexRetriever(BaseRetriever):
@@ -135,9 +125,8 @@ class BeliefRAGQueryEngine(BaseQueryEngine):
     """BeliefRAG wherever LlamaIndex takes a query engine: in a tool of an agent, in a router, by itself.
 
     The response holds the passages that were read as nodes; its metadata has outcome, answerability, reason, citations,
-    usage and steps.
-    Declining is an outcome, with `response` None. A failure is raised as `EpisodeFailed`. Cancelling `aquery` stops
-    paying for model calls.
+    usage and steps. Declining is an outcome, with `response` None. A failure is raised as `EpisodeFailed`. Cancelling
+    `aquery` stops paying for model calls.
 
     Args:
         rag: What answers. It stays open: close it yourself.
@@ -152,25 +141,23 @@ class BeliefRAGQueryEngine(BaseQueryEngine):
         return {}
 
     def _query(self, query_bundle: QueryBundle) -> BeliefRAGResponse:
-        with self._callback_event(query_bundle) as event:
-            response = _to_response(self._rag.ask(query_bundle.query_str))
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        return response
+        with self._event(query_bundle) as event:
+            return _respond(event, self._rag.ask(query_bundle.query_str))
 
     async def _aquery(self, query_bundle: QueryBundle) -> BeliefRAGResponse:
-        with self._callback_event(query_bundle) as event:
-            response = _to_response(await self._rag.aask(query_bundle.query_str))
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        return response
+        with self._event(query_bundle) as event:
+            return _respond(event, await self._rag.aask(query_bundle.query_str))
 
-    def _callback_event(self, query_bundle: QueryBundle) -> AbstractContextManager[EventContext]:
+    def _event(self, query_bundle: QueryBundle) -> AbstractContextManager[EventContext]:
         return self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: query_bundle.query_str})
 
 
-def _to_response(episode: Episode) -> BeliefRAGResponse:
+def _respond(event: EventContext, episode: Episode) -> BeliefRAGResponse:
     metadata = describe_answer(episode)
     nodes = [_to_node(passage, score) for passage, score in scored_sources(episode)]
-    return BeliefRAGResponse(response=episode.answer, source_nodes=nodes, metadata=metadata)
+    response = BeliefRAGResponse(response=episode.answer, source_nodes=nodes, metadata=metadata)
+    event.on_end(payload={EventPayload.RESPONSE: response})
+    return response
 
 
 def _to_node(passage: Passage, score: float | None = None) -> NodeWithScore:
@@ -180,10 +167,5 @@ def _to_node(passage: Passage, score: float | None = None) -> NodeWithScore:
 
 def _to_passage(found: NodeWithScore) -> Passage:
     # Metadata is not part of the text: a model should not read a file name or an excluded field.
-    return foreign_passage(
-        found.node.get_content(MetadataMode.NONE),
-        found.node.metadata,
-        identifier=found.node.node_id,
-        title_keys=_TITLE_KEYS,
-        source_keys=_SOURCE_KEYS,
-    )
+    text = found.node.get_content(MetadataMode.NONE)
+    return foreign_passage(text, found.node.metadata, found.node.node_id, _TITLE_KEYS)

@@ -38,19 +38,13 @@ _PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP
 _HTTP = "http/protobuf"
 
 _Attributes = dict[str, Any]
-_JSON = OpenInferenceMimeTypeValues.JSON.value
-_TEXT = OpenInferenceMimeTypeValues.TEXT.value
 
 
 class EpisodeSpans:
     """The spans of one episode, with the times in its record.
 
-    Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply.
-
-    Args:
-        tracer: Makes the spans.
-        text: Whether the spans may hold text.
-        headers: The headers of the request; a trace that they name is continued.
+    Without `text`, spans hold numbers, names, ids and outcomes: no question, query, passage, prompt or reply. A trace
+    that the headers of the request name is continued.
     """
 
     def __init__(self, tracer: Tracer, *, text: bool = False, headers: Mapping[str, str] | None = None) -> None:
@@ -99,9 +93,7 @@ class EpisodeSpans:
             SpanAttributes.METADATA: json.dumps(metadata),
         }
         if self._text:
-            attributes |= _value_attributes(
-                SpanAttributes.INPUT_VALUE, SpanAttributes.INPUT_MIME_TYPE, episode.question.text
-            )
+            attributes |= _input(episode.question.text)
         self._chain = self._tracer.start_span(
             "beliefrag episode", self._parent, attributes=attributes, start_time=self._zero
         )
@@ -113,11 +105,9 @@ class EpisodeSpans:
         if self._chain is None:
             return
         decided: _Attributes = {"step": step.number, "action": step.action.value, "branch": step.branch}
-        decided |= {"tokens": step.tokens, "evidence": list(step.evidence)}
-        decided |= {name: list(ids) for name, ids in (("dropped", step.dropped),) if ids is not None}
-        for name in ("answerability", "retrieval_value"):
-            if (value := getattr(step, name)) is not None:
-                decided[name] = value
+        decided |= {"tokens": step.tokens, "evidence": step.evidence}
+        optional = {name: getattr(step, name) for name in ("dropped", "answerability", "retrieval_value")}
+        decided |= {name: value for name, value in optional.items() if value is not None}
         self._chain.add_event("decided", decided, timestamp=self._time(step.at))
         if step.search is not None and step.search.query is None:
             self._chain.add_event("no search", {"step": step.number}, timestamp=self._time(step.at))
@@ -142,7 +132,7 @@ class EpisodeSpans:
             attributes |= _message_attributes(SpanAttributes.LLM_INPUT_MESSAGES, call.messages)
             reply = [{"role": "assistant", "content": call.reply}]
             attributes |= _message_attributes(SpanAttributes.LLM_OUTPUT_MESSAGES, reply)
-            attributes |= _value_attributes(SpanAttributes.OUTPUT_VALUE, SpanAttributes.OUTPUT_MIME_TYPE, call.reply)
+            attributes |= _output(call.reply)
         span.set_attributes(attributes)
         span.end(self._time(call.at))
 
@@ -159,7 +149,7 @@ class EpisodeSpans:
                 title = json.dumps({"title": passage.title})
                 attributes[f"{start}.{DocumentAttributes.DOCUMENT_METADATA}"] = title
         if self._text and search.query is not None:
-            attributes |= _value_attributes(SpanAttributes.INPUT_VALUE, SpanAttributes.INPUT_MIME_TYPE, search.query)
+            attributes |= _input(search.query)
         span.set_attributes(attributes)
         span.end()
 
@@ -179,9 +169,7 @@ class EpisodeSpans:
         if episode.answerability is not None:
             attributes["beliefrag.answerability"] = episode.answerability
         if self._text and episode.answer is not None:
-            attributes |= _value_attributes(
-                SpanAttributes.OUTPUT_VALUE, SpanAttributes.OUTPUT_MIME_TYPE, episode.answer
-            )
+            attributes |= _output(episode.answer)
         self._chain.set_attributes(attributes)
         # The message of a failure can quote a query, so only its kind is recorded.
         failed = Status(StatusCode.ERROR, episode.cause)
@@ -196,8 +184,17 @@ class EpisodeSpans:
         return self._zero + int(at * 1e9)
 
 
-def _value_attributes(name: str, mime_name: str, value: str) -> _Attributes:
-    return {name: value, mime_name: _JSON if value.startswith("{") else _TEXT}
+def _input(value: str) -> _Attributes:
+    return {SpanAttributes.INPUT_VALUE: value, SpanAttributes.INPUT_MIME_TYPE: _mime_type(value)}
+
+
+def _output(value: str) -> _Attributes:
+    return {SpanAttributes.OUTPUT_VALUE: value, SpanAttributes.OUTPUT_MIME_TYPE: _mime_type(value)}
+
+
+def _mime_type(value: str) -> str:
+    kinds = OpenInferenceMimeTypeValues
+    return str((kinds.JSON if value.startswith("{") else kinds.TEXT).value)
 
 
 def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _Attributes:
@@ -209,12 +206,7 @@ def _message_attributes(name: str, messages: Sequence[Mapping[str, str]]) -> _At
 
 
 class Tracing:
-    """Opens the spans of each episode.
-
-    Args:
-        provider: What makes and exports them.
-        text: Whether they may hold questions, passages, prompts and replies.
-    """
+    """Opens the spans of each episode; with `text` they hold questions, passages, prompts and replies."""
 
     def __init__(self, provider: TracerProvider, *, text: bool = False) -> None:
         self._provider = provider
@@ -231,11 +223,7 @@ class Tracing:
 
 
 def open_tracing(*, text: bool = False) -> Tracing:
-    """Open the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP, by default), console or none.
-
-    Args:
-        text: Whether spans may hold questions, passages, prompts and replies.
-    """
+    """Open the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP, by default), console or none."""
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "beliefrag"})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)

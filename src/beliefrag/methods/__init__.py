@@ -1,9 +1,7 @@
 """The methods: one file each, all on the protocol in `beliefrag.engine.controller`.
 
-Apart from BeliefRAG they are variants for the common harness, made to compare ways to control retrieval with
-everything else equal; docs/methods.md says how each differs from the system that it is named after.
-
-A new method is one file with a frozen dataclass, registered with `METHODS.register`; see `beliefrag.registry`.
+Apart from BeliefRAG they are variants for the common harness; docs/methods.md describes how each differs from the
+system that it is named after. A new method is one file with a frozen dataclass, registered with `METHODS.register`.
 """
 
 from __future__ import annotations
@@ -50,30 +48,19 @@ METHODS: Registry[Method, MethodInputs] = Registry(
     {
         name: f"beliefrag.methods.{name}"
         for name in (
-            "no_rag",
-            "static",
-            "iterative",
-            "adaptive_k",
-            "adaptive_rag",
-            "self_rag",
-            "crag",
-            "rl_search",
-            "ircot",
-            "flare",
-            "uncertainty_gate",
-            "beliefrag",
+            *("no_rag", "static", "iterative", "adaptive_k", "adaptive_rag", "self_rag", "crag", "rl_search"),
+            *("ircot", "flare", "uncertainty_gate", "beliefrag"),
         )
     }
     | {"lean": "beliefrag.methods.beliefrag"},
 )
 """Every method, in the order of the tables."""
 
-STATE_COLLECTORS = ("survey", "survey_uncorrected", "lean_survey", "lean_reads")
+STATE_COLLECTORS = ("survey", "lean_survey", "lean_reads")
 """The state collectors, by the names that recorded runs have for them. They are not compared with other methods."""
 
-_COLLECTOR_COSTS = {"survey": 1.5, "survey_uncorrected": 1.5, "lean_survey": 3.5, "lean_reads": 1.0}
-"""How much more a state collector costs than its method: it goes on where the method ends, and makes every move where a
-first answer is unsure. The factors are guesses, but for lean_reads, which reads once as lean does."""
+_COLLECTOR_COSTS = {"survey": 1.5, "lean_survey": 3.5, "lean_reads": 1.0}
+"""How much more a state collector costs than its method. The factors are guesses, but for lean_reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +79,9 @@ def build_method(
     *,
     score_scale: ScoreScale | None = None,
 ) -> Method:
-    """Make a method ready to run.
+    """Make a method ready to run, from a choice, text such as `NAME:key=value,...` or the name of a state collector.
 
-    Args:
-        chosen: A choice, or text such as `NAME:key=value,...`; also the name of a state collector.
-        inputs: What it is built from; by default no calibration and the thresholds of the paper.
-        score_scale: Where the retriever's scores lie, for a state collector, which has no calibration.
+    A state collector has no calibration that would give the score scale.
     """
     inputs = inputs or MethodInputs()
     if isinstance(chosen, str):
@@ -151,14 +135,9 @@ def plan_search(settings: Settings, text: str) -> SearchPlan:
 
 
 def typical_cost(name: str, verifier: str) -> TypicalCost | None:
-    """Return what a mean episode of a method costs before a run has measured it; None if it is unknown.
+    """Return what a mean episode costs with a verifier form, before a run has measured it; None if it is unknown.
 
-    The figures are for top-k 5 and passages of about a hundred words. Questions, corpora and models differ, so they can
-    be off by a factor of two.
-
-    Args:
-        name: The method or state collector.
-        verifier: The form in which its verifier is asked.
+    The figures are for top-k 5 and passages of about a hundred words, and can be off by a factor of two.
     """
     if name in STATE_COLLECTORS:
         whole = typical_cost("lean" if name.startswith("lean") else "beliefrag", verifier)

@@ -33,9 +33,8 @@ _LETTER = re.compile(r"\W*(?:class\W*)?([ABC])(?!\w|\s+\w)", re.IGNORECASE)
 class AdaptiveRag:
     """Routes each question once, by its predicted complexity, to No-RAG, Static or Iterative (Jeong et al., 2024).
 
-    The original trains a classifier on which strategy answered which question, and its third strategy is IRCoT; here
-    the classifier is a prompt to the shared model, and the third strategy is this harness's Iterative. A reply that
-    names no class, twice, means one search: neither no evidence at all, nor every search there is.
+    The original trains a classifier, and its third strategy is IRCoT; here the classifier is a prompt to the shared
+    model. A reply that names no class, twice, means one search.
     """
 
     name: ClassVar[str] = "adaptive_rag"

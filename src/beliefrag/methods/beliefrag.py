@@ -1,7 +1,6 @@
 """BeliefRAG: measure the evidence, update the belief, follow the branch policy.
 
-`beliefrag` and `lean` are the same controller. `beliefrag` runs under the profile `paper`, `lean` under `default`: a
-profile chooses the retriever, the packing, the verifier form and the thresholds (`beliefrag.profiles`).
+`beliefrag` and `lean` are the same controller, under the profiles `paper` and `default` (`beliefrag.profiles`).
 """
 
 from __future__ import annotations
@@ -58,11 +57,7 @@ class BeliefRAGMethod:
     ),
 )
 def build_beliefrag(options: NoOptions, inputs: MethodInputs) -> BeliefRAGMethod:
-    """Build the method from what was fitted for the model and the thresholds in force.
-
-    The measured costs are means of 32 and 90 episodes with the embedded 1.5B model on HotpotQA, 2WikiMultiHopQA and
-    MuSiQue; the looks, the rewriter's and the query writer's calls are those of the first run.
-    """
+    """Build the method from what was fitted for the model and the thresholds in force."""
     assert inputs.calibration is not None
     return BeliefRAGMethod(inputs.calibration, inputs.thresholds)
 

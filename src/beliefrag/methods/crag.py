@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -11,10 +13,11 @@ from beliefrag.engine.controller import Controller, Measurement, View
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, CostWithVerifier, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
-from beliefrag.methods.strips import keep_best_strips
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.prompts.replies import Repairs, read_json_object
+from beliefrag.retrieval.bm25 import query_terms
+from beliefrag.retrieval.documents import split_sentences
 from beliefrag.types import Action, Comparison, Decision, Passage
 from beliefrag.verifiers import VERIFIERS, read_score
 from beliefrag.verifiers.probability import ask_yes_or_no
@@ -32,18 +35,11 @@ _APART = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
 )
 @dataclass(frozen=True, slots=True)
 class Crag:
-    """Corrective retrieval (Yan et al., 2024).
+    """Corrective retrieval: grade each passage, and correct the query where none is good (Yan et al., 2024).
 
-    Each passage is graded by itself. The evidence is correct if any passage reaches the upper threshold, incorrect if
-    all stay below the lower one, and ambiguous otherwise. Correct evidence is cut into strips, and the answer is given
-    from the best of them. Ambiguous evidence loses the passages below the lower threshold; incorrect evidence is kept,
-    because the same collection is searched again, and a passage once dropped could never come back. Then a query is
-    written in view of the evidence and the grade, and the search is repeated.
-
-    The original trains its grader and turns to a web search; here the shared model grades, by the probability of yes
-    where it gives one, else by numbers for all passages in one reply. Grading ends at the first passage that reaches
-    the upper threshold: the others could not change what follows. The original grades strips too; here they are chosen
-    by their words, which costs nothing.
+    Ambiguous evidence loses its poor passages. Incorrect evidence is kept: the same collection is searched again, and a
+    dropped passage could never come back. The original trains its grader, grades strips too and turns to a web search;
+    here the shared model grades, and strips are chosen by their words.
     """
 
     name: ClassVar[str] = "crag"
@@ -133,10 +129,9 @@ class _Controller:
         if len(poor) == len(view.passages):
             incorrect = Comparison("best grade", best, "below", method.incorrect, True)
             return _correct_query(view, "none-relevant", incorrect)
-        reason = "in-part"
         if poor and view.correction_fits:
-            return Decision(Action.VERIFY, f"prune:{reason}", (correct,), view.legal, drop=poor)
-        return _correct_query(view, reason, correct)
+            return Decision(Action.VERIFY, "prune:in-part", (correct,), view.legal, drop=poor)
+        return _correct_query(view, "in-part", correct)
 
     def _end(self, view: View) -> Decision:
         ending = answer(view, "nothing-missing") if view.nothing_missing else stop(view)
@@ -156,3 +151,34 @@ def _grades_schema(count: int) -> dict[str, object]:
 
 def _correct_query(view: View, reason: str, *compared: Comparison) -> Decision:
     return Decision(Action.REWRITE, f"rewrite:{reason}", compared, view.legal, reads_evidence=True)
+
+
+def keep_best_strips(question: str, passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
+    """Keep the best strips (sentences) of the passages, at most `most` over all; a passage without one is left out.
+
+    A strip counts by the words that it shares with the question and with the titles of the other passages, rare words
+    more. The title of a passage counts as part of its first strip. Of equal strips the earlier one is kept.
+    """
+    cut = [list(split_sentences(passage.text)) or [passage.text] for passage in passages]
+    if sum(map(len, cut)) <= most:
+        return tuple(passages)
+    titles = [set(query_terms(passage.title)) for passage in passages]
+    strips = [
+        (place, position, set(query_terms(text)) | (titles[place] if position == 0 else set()))
+        for place, texts in enumerate(cut)
+        for position, text in enumerate(texts)
+    ]
+    seen_in = Counter(word for _, _, words in strips for word in words)
+    asked = set(query_terms(question))
+
+    def weigh(place: int, words: set[str]) -> float:
+        others = set().union(*(title for other, title in enumerate(titles) if other != place))
+        return sum(math.log(1 + len(strips) / seen_in[word]) for word in words & (asked | (others - titles[place])))
+
+    ranked = sorted(strips, key=lambda strip: (-weigh(strip[0], strip[2]), strip[1], strip[0]))
+    kept = {(place, position) for place, position, _ in ranked[:most]}
+    shown = (
+        replace(passage, text=" ".join(text for position, text in enumerate(texts) if (place, position) in kept))
+        for place, (passage, texts) in enumerate(zip(passages, cut, strict=True))
+    )
+    return tuple(passage for passage in shown if passage.text)

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from beliefrag.engine.controller import View
+from typing import Self
+
+from beliefrag.engine.calls import ModelCalls
+from beliefrag.engine.controller import Measurement, View
 from beliefrag.types import Action, Comparison, Cut, Decision
+
+
+class FixedSchedule:
+    """A method that measures nothing and keeps no state between steps: it is its own controller."""
+
+    __slots__ = ()
+
+    def begin(self) -> Self:
+        """Return the method itself."""
+        return self
+
+    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
+        """Measure nothing."""
+        return Measurement()
 
 
 def can_search(view: View) -> bool:

@@ -32,14 +32,9 @@ _LONGEST_SENTENCE = 64
 class Flare:
     """Forward-looking active retrieval, the direct form (Jiang et al., 2023). Needs token probabilities.
 
-    The first search is for the question. Then sentences are drafted one after the other; one with a token below
-    `confident` is searched for, without the words below `masked`, and drafted again in view of what was found.
-
-    Three things differ from the original. There the text that so grows is the answer, after worked examples per
-    dataset; here it steers the searches, and the shared answer prompt answers from what they found. There the sentence
-    that decides whether to search is drafted without retrieved documents; here every draft sees all evidence. There
-    each sentence rests on the documents of its own search alone; here evidence accumulates, as for every method. The
-    thresholds are those that its authors use for multi-hop questions.
+    A drafted sentence with a token below `confident` is searched for, without the words below `masked`, and drafted
+    again. In the original the text that so grows is the answer; here it steers the searches, every draft sees all
+    evidence, and the shared answer prompt has the last word.
     """
 
     name: ClassVar[str] = "flare"

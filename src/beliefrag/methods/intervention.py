@@ -1,8 +1,7 @@
 """Interventions on answerability: BeliefRAG as it is, with one number exchanged before it decides.
 
-What the live score does for the controller shows when it is taken away and everything else is left alone. An
-intervention sees the measurement that BeliefRAG made and puts another answerability in it; evidence, observation,
-diagnostics, belief and retrieval value are those that were measured.
+What the live score does for the controller shows when it is taken away and everything else is left alone. Evidence,
+observation, diagnostics, belief and retrieval value stay those that were measured.
 """
 
 from __future__ import annotations
@@ -29,13 +28,7 @@ class Intervention(Protocol):
         ...
 
     def value(self, live: float, first: float, view: View) -> float:
-        """Return the answerability in place of the live one.
-
-        Args:
-            live: What was measured here.
-            first: What was measured at the first state of the episode that had evidence.
-            view: The state, with the question under its own id.
-        """
+        """Return the answerability in place of the live one; `first` is that of the first state with evidence."""
         ...
 
 
@@ -43,8 +36,7 @@ class Intervention(Protocol):
 class FrozenAnswerability:
     """Decides with the answerability of the episode's first state with evidence, throughout.
 
-    Before there is evidence answerability is a constant of the calibration, the same for every question: frozen there,
-    it would say nothing about the question.
+    Before there is evidence answerability is a constant of the calibration, the same for every question.
     """
 
     identity: str = "frozen"
@@ -56,7 +48,7 @@ class FrozenAnswerability:
 
 @dataclass(frozen=True, slots=True)
 class MatchedState:
-    """The answerability of a state of another episode, which may take the place of the live one."""
+    """The answerability of a state of another episode, which may replace the live one."""
 
     question_id: str
     answerability: float
@@ -66,44 +58,27 @@ class MatchedState:
 class PermutedAnswerability:
     """The answerability of a matched state: same dataset, same round, another question.
 
-    The draw is seeded by seed, question and step so that neither the order of episodes nor a resume changes it.
-
-    Args:
-        states: The states of the live episodes of one dataset, by searches made.
-        seed: The seed of the draws.
+    The draw is seeded by seed, question and step: neither the order of episodes nor a resume changes it.
     """
 
     states: Mapping[int, tuple[MatchedState, ...]]
+    """The states of the live episodes of one dataset, by searches made."""
     seed: int = 0
 
     @property
     def identity(self) -> str:
-        """Names the seed and the states."""
-        rows = [
-            [rounds, *sorted((s.question_id, s.answerability) for s in self.states[rounds])] for rounds in self.rounds
-        ]
+        """The seed and a hash of the states."""
+        rows = [[k, *sorted((s.question_id, s.answerability) for s in self.states[k])] for k in sorted(self.states)]
         return f"permuted, seed {self.seed}, states {hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]}"
-
-    @property
-    def rounds(self) -> list[int]:
-        """The rounds that have matched states, in order."""
-        return sorted(self.states)
 
     def value(self, live: float, first: float, view: View) -> float:
         """Return a matched state's value; the live one where no other question gives any."""
-        others = self._matching_answerabilities(view.question.id, view.spent.rounds)
-        if not others:
-            return live
-        draw = random.Random(f"{self.seed}/{view.question.id}/{view.step}")  # noqa: S311
-        return draw.choice(others)
-
-    def _matching_answerabilities(self, question_id: str, rounds: int) -> list[float]:
         # Searches that no live episode made have no match: the latest round that has one is used.
-        for known in reversed([known for known in self.rounds if known <= rounds]):
-            others = [s.answerability for s in self.states[known] if s.question_id != question_id]
+        for rounds in sorted((known for known in self.states if known <= view.spent.rounds), reverse=True):
+            others = [s.answerability for s in self.states[rounds] if s.question_id != view.question.id]
             if others:
-                return others
-        return []
+                return random.Random(f"{self.seed}/{view.question.id}/{view.step}").choice(others)  # noqa: S311
+        return live
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,9 @@ from beliefrag.types import Decision
 class IrCot:
     """Interleaves reasoning and retrieval (Trivedi et al., 2023).
 
-    The first search is for the question. Then a sentence of reasoning is written in view of what was found, and
-    searched for, until one gives the answer. As in the original, a separate reader has the last word: here the shared
-    answer prompt over what was retained. The original shows worked examples drawn from each dataset and has limits of
-    its own; here the prompt has one made-up question, worked in three steps, and the shared budget holds.
+    A sentence of reasoning is written in view of what was found, and searched for, until one gives the answer. The
+    original shows worked examples from each dataset; here the prompt has one made-up question. As there, a separate
+    reader has the last word: the shared answer prompt.
     """
 
     name: ClassVar[str] = "ircot"

@@ -24,8 +24,8 @@ _COMPLETE = "it seems to have found what it looked for; look for passages that c
 class Iterative:
     """Searches as often as the budget has rounds, the query writer between them, then answers.
 
-    The fixed schedule shows what brute force buys, so the query writer's SUFFICIENT does not end it: the last query
-    is rewritten instead, and the round is made. Stopping early would make it an adaptive method.
+    The query writer's SUFFICIENT does not end it, which would make it an adaptive method: the last query is rewritten
+    instead, and the round is made.
     """
 
     name: ClassVar[str] = "iterative"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.engine.calls import ModelCalls
-from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.controller import Measurement, View
 from beliefrag.methods import METHODS, TypicalCost
-from beliefrag.methods.decisions import answer
+from beliefrag.methods.decisions import FixedSchedule, answer
 from beliefrag.types import Decision
 
 
@@ -19,7 +18,7 @@ from beliefrag.types import Decision
     cost=TypicalCost(1, 170, 40),
 )
 @dataclass(frozen=True, slots=True)
-class NoRag:
+class NoRag(FixedSchedule):
     """Answers at once from what the model knows (Brown et al., 2020).
 
     It is asked with the shared answer prompt, which then shows no passages: a prompt of its own would measure the
@@ -27,14 +26,6 @@ class NoRag:
     """
 
     name: ClassVar[str] = "no_rag"
-
-    def begin(self) -> Controller:
-        """Return this object itself: it keeps no state between steps."""
-        return self
-
-    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measure nothing."""
-        return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """ANSWER."""

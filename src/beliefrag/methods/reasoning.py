@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import View
@@ -74,21 +76,13 @@ def reply_probability(reply: ChatReply, method: str) -> float:
 
 def words(reply: ChatReply, method: str) -> tuple[Word, ...]:
     """Return the reply's words in their order."""
-    found: list[list[tuple[str, float]]] = []
-    within = False
-    for token in _tokens(reply, method):
-        probability = math.exp(min(0.0, token.logprob))
-        for piece in re.findall(r"\s+|\S+", token.token):
-            if piece.isspace():
-                within = False
-                continue
-            if not within:
-                found.append([])
-            found[-1].append((piece, probability))
-            within = True
-    return tuple(
-        Word("".join(piece for piece, _ in pieces), min(probability for _, probability in pieces)) for pieces in found
-    )
+    tokens = _tokens(reply, method)
+    ends = list(accumulate(len(token.token) for token in tokens))
+    found = []
+    for word in re.finditer(r"\S+", "".join(token.token for token in tokens)):
+        own = tokens[bisect_right(ends, word.start()) : bisect_left(ends, word.end()) + 1]
+        found.append(Word(word[0], min(math.exp(min(0.0, token.logprob)) for token in own if token.token)))
+    return tuple(found)
 
 
 def _tokens(reply: ChatReply, method: str) -> tuple[TokenProbability, ...]:

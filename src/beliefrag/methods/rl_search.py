@@ -35,15 +35,13 @@ _LONGEST_THOUGHT = 1000
 class RlSearch:
     """A prompted search dialogue with the tags of Search-R1 (Jin et al., 2025) and R3-RAG (Li et al., 2025).
 
-    The originals train a model by reinforcement to use the tags; here an untrained model is shown how. Searches run
-    through the loop like all others, and the answer is the one given in the dialogue. A reply without a tag, twice,
-    ends the dialogue, and the shared answer prompt answers from what was found. With `reader="shared"` it does so
-    whenever something was found, as for most methods: a small model searches better in a dialogue than it answers.
+    The originals train a model by reinforcement to use the tags; here an untrained model is shown how. The answer is
+    the one given in the dialogue. A reply without a tag, twice, ends it, and the shared answer prompt answers.
     """
 
     name: ClassVar[str] = "rl_search"
     reader: Literal["dialogue", "shared"] = "dialogue"
-    """Who gives the answer: the dialogue's last step, or the shared answer prompt."""
+    """Who gives the answer: the dialogue's last step, or the shared answer prompt where something was found."""
 
     def begin(self) -> Controller:
         """Return a controller that remembers the dialogue."""

@@ -16,7 +16,8 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import escape
 from beliefrag.prompts.replies import Repairs, read_line
 from beliefrag.types import Comparison, Decision
-from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes
+from beliefrag.verifiers import ALTERNATIVES
+from beliefrag.verifiers.probability import read_probability_of_yes
 
 
 @METHODS.register(
@@ -30,10 +31,9 @@ from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_ye
 class SelfRag:
     """The retrieve/no-retrieve trigger of Self-RAG alone (Asai et al., 2024): hence the star in its title.
 
-    The original is a model trained to emit reflection tokens for retrieval, relevance, support and usefulness, with a
-    search over candidate segments. Here an untrained model is asked yes or no, and only whether to retrieve. As in the
-    original, it retrieves where the probability of "retrieve" against "do not" is above a threshold; a model that
-    reports no token probabilities is taken at its word. A reply that is neither yes nor no, twice, means yes.
+    The original is a model trained to emit reflection tokens. Here an untrained model is asked yes or no, and only
+    whether to retrieve. A model that reports no token probabilities is taken at its word, and a reply that is neither
+    yes nor no, twice, means yes.
     """
 
     name: ClassVar[str] = "self_rag"

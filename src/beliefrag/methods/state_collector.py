@@ -1,8 +1,7 @@
 """State collectors visit the states that a calibration is fitted on. They are not methods to compare.
 
 A collector measures and corrects as BeliefRAG does, but never takes the answer gate: it searches until the budget
-ends, and at each state asks, off the budget, what the answer would be. So it visits states of all rounds, before and
-after corrections, whether or not some calibration would have ended the episode there.
+ends, and at each state asks, off the budget, what the answer would be.
 """
 
 from __future__ import annotations
@@ -67,10 +66,6 @@ class _Collector:
 def collect_states(name: str, score_scale: ScoreScale | None, inputs: MethodInputs) -> Method:
     """Return the state collector of that name.
 
-    `survey` corrects its evidence as BeliefRAG does, and `survey_uncorrected` never does: together they show what
-    corrections change. `lean_survey` is the same under the default profile, and `lean_reads` ends after the first read.
+    `lean_survey` is `survey` under the default profile, and `lean_reads` ends after the first read.
     """
-    thresholds = inputs.thresholds
-    if name == "survey_uncorrected":
-        thresholds = replace(thresholds, correct_conflict=False, correct_unreliable=False, correct_flagged=False)
-    return StateCollector(score_scale, thresholds, name, reads_once=name == "lean_reads")
+    return StateCollector(score_scale, inputs.thresholds, name, reads_once=name == "lean_reads")

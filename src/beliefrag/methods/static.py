@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.engine.calls import ModelCalls
-from beliefrag.engine.controller import Controller, Measurement, View
+from beliefrag.engine.controller import Measurement, View
 from beliefrag.methods import METHODS, TypicalCost
-from beliefrag.methods.decisions import answer, can_search, search, stop
+from beliefrag.methods.decisions import FixedSchedule, answer, can_search, search, stop
 from beliefrag.types import Decision
 
 
@@ -16,18 +15,10 @@ from beliefrag.types import Decision
     "static", title="Static", summary="Searches once for the question, then answers.", cost=TypicalCost(1, 880, 6)
 )
 @dataclass(frozen=True, slots=True)
-class Static:
+class Static(FixedSchedule):
     """Searches for the question and answers from the top-k (Lewis et al., 2020, with a frozen retriever)."""
 
     name: ClassVar[str] = "static"
-
-    def begin(self) -> Controller:
-        """Return this object itself: it keeps no state between steps."""
-        return self
-
-    async def measure(self, view: View, calls: ModelCalls) -> Measurement:
-        """Measure nothing."""
-        return Measurement()
 
     def decide(self, view: View, measurement: Measurement) -> Decision:
         """RETRIEVE, then ANSWER."""

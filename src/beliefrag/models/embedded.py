@@ -1,8 +1,6 @@
 """A model that runs inside this process with llama.cpp: no server, no key, no network.
 
-`LlamaEngine` has everything that is particular to the GGUF format and to the `xllamacpp` binding. It blocks; `Embedded`
-keeps it off the event loop. The package is imported when the first model is loaded, because it brings 100 MB of native
-code that most commands never need.
+`LlamaEngine` holds what is particular to the `xllamacpp` binding, and blocks; `Embedded` keeps it off the event loop.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -37,30 +36,17 @@ _COMPACT_JSON = {
     "lenient": True,
     "coerce_one_of": True,
 }
-"""How the grammar writes JSON. Free white space lets a small model write newlines without end. Without the last two,
-one keyword that the grammar does not know (`format`, `uniqueItems`, ...) would silently switch the whole schema off."""
-
-
+"""How the grammar writes JSON. A small model would write newlines without end; without the last two, one keyword that
+the grammar does not know (`format`, ...) would silently switch the whole schema off."""
 _USUAL_MARK = r"<[|\uff5c][^\s<>]{1,80}>"
 _MARK_IN_TEMPLATE = re.compile(r"<[^\s<>'\"]{1,80}>|\[[/|]?[A-Za-z_|]{2,}\]")
 
 
 class Embedded:
-    """Runs weights in llama.cpp's format on this machine's processor.
+    """Runs weights in llama.cpp's format on this machine's processor, one call after another, loaded at the first.
 
-    Nothing is loaded before the first call. Calls are answered one after another: one model on one processor gains
-    nothing from two at a time, and the next call often finds the beginning of its prompt in memory. A call that is
-    cancelled is stopped within a batch of the prompt or a token of the reply.
-
-    How much of a prompt was in memory moves the probabilities by about a percent, which can change the reply in a near
-    tie; `reuse_prefix=False` makes them exact, and reads each prompt in full.
-
-    Args:
-        path: The weights; `beliefrag.models.weights.resolve` finds them by name.
-        context: Tokens of a prompt and its reply together. A model that was trained on fewer gets fewer.
-        threads: How many threads compute; by default one for each processor that this process may use.
-        reuse_prefix: Whether to keep the state of earlier prompts for prompts that begin the same way.
-        prompt_memory_mib: Memory for these states, besides the state of the last prompt.
+    Keeping the state of earlier prompts (in `prompt_memory_mib`) moves the probabilities by about a percent;
+    `reuse_prefix=False` makes them exact, and reads each prompt in full.
     """
 
     def __init__(
@@ -75,7 +61,7 @@ class Embedded:
         self._path = Path(path).absolute()
         self._options: dict[str, Any] = {
             "context": context,
-            "threads": threads or _count_processors(),
+            "threads": threads or (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1),
             "reuse_prefix": reuse_prefix,
             "prompt_memory_mib": prompt_memory_mib,
         }
@@ -140,20 +126,12 @@ class Embedded:
         return LlamaEngine(self._path, **self._options)
 
 
-def _count_processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _closed_error() -> ModelError:
     return ModelError("The embedded model has been closed.")
 
 
 class LlamaEngine:
-    """One model in memory.
-
-    Raises:
-        ModelError: The weights cannot be loaded.
-    """
+    """One model in memory."""
 
     def __init__(self, path: Path, *, context: int, threads: int, reuse_prefix: bool, prompt_memory_mib: int) -> None:
         # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
@@ -196,14 +174,7 @@ class LlamaEngine:
         self._marks = _read_marks(self._server.listening_address, key)
 
     def generate(self, request: ChatRequest, *, max_tokens: int, is_stopped: Callable[[], bool]) -> ChatReply:
-        """Generate one reply at temperature 0. A reply that ends in the beginning of a stop text comes without that.
-
-        `is_stopped` is called after every batch of the prompt and every token; True ends the generation.
-
-        Raises:
-            ModelError: The request was refused or stopped, or the prompt does not fit.
-            ReplyError: The model generated no text.
-        """
+        """Generate one reply at temperature 0; `is_stopped` ends it between batches and tokens."""
         started = time.perf_counter()
         body: dict[str, Any] = {
             "messages": [
@@ -212,8 +183,7 @@ class LlamaEngine:
             "temperature": 0,
             "max_tokens": max_tokens,
             "cache_prompt": self._reuse,
-            # Streamed within the process only: this is the one way to stop a generation.
-            "stream": True,
+            "stream": True,  # the one way to stop a generation
             "return_progress": True,
             "stream_options": {"include_usage": True},
         }
@@ -229,19 +199,17 @@ class LlamaEngine:
 
         try:
             if request.schema is not None:
-                # Not `response_format`: that also allows a code fence, which is cut from the text but not from the
-                # tokens, and then probabilities and text no longer match.
+                # `response_format` also allows a code fence, which is cut from the text but not from the tokens.
                 body["grammar"] = self._to_grammar({**request.schema, "x-guidance": _COMPACT_JSON})
             self._server.handle_chat_completions(body, take)
         except (RuntimeError, ValueError, TypeError) as error:
             raise _refusal(str(error)) from None
         if is_stopped():
             raise _closed_error()
-        for chunk in chunks:
-            if problem := chunk.get("error"):
-                if problem.get("type") == "exceed_context_size_error":
-                    raise self._too_long(problem["n_prompt_tokens"], problem["n_ctx"], max_tokens)
-                raise _refusal(str(problem.get("message", problem)))
+        if problem := next((chunk["error"] for chunk in chunks if chunk.get("error")), None):
+            if problem.get("type") == "exceed_context_size_error":
+                raise self._too_long(problem["n_prompt_tokens"], problem["n_ctx"], max_tokens)
+            raise _refusal(str(problem.get("message", problem)))
         reply = _join_chunks(chunks, request, time.perf_counter() - started)
         if request.schema is not None and not _follows(request.schema, reply):
             remedy = "Check the schema, or make it simpler."
@@ -267,10 +235,7 @@ class LlamaEngine:
         )
 
     def _without_marks(self, text: str) -> str:
-        """Put a space into text that looks like a mark of the chat template ("<|im_end|>").
-
-        llama.cpp cannot tell the two apart: a passage could end its turn and begin another.
-        """
+        """Put a space into text that looks like a mark of the chat template: a passage could end its turn with it."""
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -280,10 +245,7 @@ class LlamaEngine:
 
 
 def _read_marks(address: str, key: str) -> re.Pattern[str]:
-    """Return the pattern of all texts that may be marks of the model's chat template.
-
-    The binding has no call for the template, but the server that it opens has.
-    """
+    """Return the pattern of all texts that may be marks of the chat template, which the runtime's server reports."""
     connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30)
     try:
         with contextlib.closing(connection):
@@ -298,11 +260,7 @@ def _read_marks(address: str, key: str) -> re.Pattern[str]:
 
 
 def _join_chunks(chunks: Sequence[Mapping[str, Any]], request: ChatRequest, seconds: float) -> ChatReply:
-    """Join the chunks of a streamed reply.
-
-    A character that takes several tokens is one entry among the tokens, with the probability of its last piece: that is
-    how llama.cpp reports it.
-    """
+    """Join the chunks of a streamed reply; llama.cpp reports a character of several tokens as one."""
     choices = [choice for chunk in chunks for choice in chunk.get("choices", ())]
     last = chunks[-1] if chunks else {}
     if "usage" not in last:

@@ -1,7 +1,4 @@
-"""The errors of model calls, each in one line with what to do next.
-
-All providers use them so that a scripted 429 and a real one are the same error to the layers above.
-"""
+"""The errors of model calls, each in one line with what to do next; a scripted 429 and a real one are the same."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ _NO_KEY = "no-key"
 _FORMATS = ("json_schema", "json_object", None)
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
 _REPLY_LIMITS = (16_384, 4_096, 1_024)
-"""The longest reply in tokens where the request names none: the first that the server takes. It stops a model that
-never ends. It is set here, below the cache so that it is not part of a reply's key."""
+"""The longest reply in tokens where the request names none: the first that the server takes."""
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
 _log = logging.getLogger(__name__)
 
@@ -51,32 +50,25 @@ class _Dialect:
         if status not in (400, 422):
             return None
         if any(word in complaint for word in _LIMIT_WORDS):
-            return self._with_other_limit(complaint, sent, request)
+            if "max_tokens" in sent and "max_completion_tokens" in complaint:
+                return replace(self, max_tokens="max_completion_tokens")
+            shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit and request.max_tokens is None]
+            return replace(self, reply_limit=shorter[0]) if shorter else None
+        changed: dict[str, Any] = {}
         if "logprobs" in sent and "logprob" in complaint:
-            return replace(self, logprobs=False)
-        if "stop" in sent and re.search(r"\bstop\b", complaint):
-            return replace(self, stop=False)
-        if "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
-            return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
-        return None
-
-    def _with_other_limit(self, complaint: str, sent: Mapping[str, Any], request: ChatRequest) -> _Dialect | None:
-        if "max_tokens" in sent and "max_completion_tokens" in complaint:
-            return replace(self, max_tokens="max_completion_tokens")
-        shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit]
-        return replace(self, reply_limit=shorter[0]) if request.max_tokens is None and shorter else None
+            changed = {"logprobs": False}
+        elif "stop" in sent and re.search(r"\bstop\b", complaint):
+            changed = {"stop": False}
+        elif "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
+            changed = {"format": _FORMATS[_FORMATS.index(self.format) + 1]}
+        return replace(self, **changed) if changed else None
 
 
 class OpenAICompatible:
-    """Asks a server over HTTP so that any hosted or local model can be used.
+    """Asks a server over HTTP; nothing is opened before the first call, so a replay needs no key.
 
-    Nothing is opened before the first call, and an object needs no key: a replay works without one. It belongs to one
-    event loop. What the server rejects (the JSON schema, probabilities, stop texts, the longest reply) is left out,
-    remembered and logged. A body is read as far as a reply to the request can go.
-
-    `OPENAI_BASE_URL` and `OPENAI_API_KEY` are the defaults; a server given by its address needs no key. A temperature
-    of None sends none, for models that accept only their own; replies then differ from run to run, so the identity has
-    it.
+    Request fields that the server rejects are left out, remembered and logged. `OPENAI_BASE_URL` and `OPENAI_API_KEY`
+    are the defaults; a server given by its address needs no key. A temperature of None sends none.
     """
 
     def __init__(
@@ -113,7 +105,7 @@ class OpenAICompatible:
 
     @property
     def identity(self) -> str:
-        """`openai:MODEL@BASE_URL`, and a hash of everything else that shapes the replies."""
+        """`openai:MODEL@BASE_URL`, and a hash of the temperature unless it is 0."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -205,7 +197,6 @@ class OpenAICompatible:
                     default_query=dict(self._url.params),
                     max_retries=0,
                     timeout=httpx2.Timeout(self._timeout),
-                    # A small body that unpacks to a huge one is not asked for.
                     default_headers={"Accept-Encoding": "identity"},
                     http_client=_BoundedClient(timeout=httpx2.Timeout(self._timeout)),
                 )
@@ -239,13 +230,10 @@ def _parse_url(text: str) -> httpx2.URL:
     raise SettingsError("The base URL is not a web address.", remedy=remedy)
 
 
-_MARGIN = 1024 * 1024
-"""Bytes for everything around the text: usage, timings, the prompt's own tokens where a server sends them back."""
-_PER_TOKEN = 256  # a token is seldom more than twenty characters, and a character at most twelve bytes in JSON
-_PER_PROBABILITY = 320  # a token or an alternative to it with its probability, and its bytes as a list of numbers
+# Bytes of an honest reply: around the text, for each token, and for each token with its probability.
+_MARGIN, _PER_TOKEN, _PER_PROBABILITY = 1024 * 1024, 256, 320
 _LONGEST_ERROR = 64 * 1024
 _BODY_LIMIT: ContextVar[int] = ContextVar("body_limit", default=_MARGIN)
-"""How many bytes the body of the call at hand may have."""
 
 
 def largest_body(request: ChatRequest, max_tokens: int) -> int:

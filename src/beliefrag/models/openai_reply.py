@@ -1,15 +1,11 @@
-"""Reads the body of a chat completion into a `ChatReply`.
-
-Compatible servers differ: some send no usage, content in parts, thinking inside the content, or an error with status
-200. All of these become one reply or one clear error here.
-"""
+"""Reads the body of a chat completion into a `ChatReply`, whatever the server leaves out or adds."""
 
 from __future__ import annotations
 
 from itertools import accumulate
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
@@ -56,7 +52,8 @@ class _Completion(BaseModel):
 
 class _Alternative(BaseModel):
     token: str
-    logprob: float
+    # In this order so that "not a number" also becomes the least.
+    logprob: Annotated[float, AfterValidator(lambda logprob: max(_LEAST_LOGPROB, logprob))]
 
 
 class _Token(_Alternative):
@@ -70,13 +67,7 @@ _TOKENS = TypeAdapter(list[_Token])
 def read_reply(
     body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
 ) -> ChatReply:
-    """Read the reply in a body that came with status 200; it ends at the first stop text of the request.
-
-    Raises:
-        TransportError: The body is not a completion at all.
-        EmptyReplyError: The model generated no text; `StoppedThinkingError` where a stop text is the reason.
-        ReplyError: The completion cannot be used: no choices, a refusal, filtered.
-    """
+    """Read the reply in a body that came with status 200; it ends at the first stop text of the request."""
     completion = _parse(body, server, secrets)
     if not completion.choices:
         raise _no_choices_error(completion.error, server, secrets)
@@ -180,7 +171,7 @@ def _read_probabilities(
     written = [bytes(token.bytes) if token.bytes else token.token.encode() for token in tokens]
     start = first = 0
     if not aligned:
-        # Searching the reversed text forwards takes time in proportion to it; `rfind` can take the product of both.
+        # Reversed, because `rfind` can take the product of both lengths.
         text, part = b"".join(written)[::-1], said.encode()[::-1]
         if (found := text.find(part)) < 0:
             return None
@@ -189,15 +180,6 @@ def _read_probabilities(
     # Some servers report the tokens of the stop text, though its text is not in the reply.
     last = count_pieces(written, start + len(cut_at_stop(said, request.stop).encode())) if request.stop else None
     return tuple(
-        TokenProbability(
-            token.token,
-            _finite(token.logprob),
-            tuple((other.token, _finite(other.logprob)) for other in token.top_logprobs),
-        )
-        for token in tokens[first:last]
+        TokenProbability(each.token, each.logprob, tuple((other.token, other.logprob) for other in each.top_logprobs))
+        for each in tokens[first:last]
     )
-
-
-def _finite(logprob: float) -> float:
-    # In this order so that "not a number" also becomes the least.
-    return max(_LEAST_LOGPROB, logprob)

@@ -22,7 +22,7 @@ class ChatRequest:
     """Everything that shapes a reply, apart from the model itself. Always at temperature 0, never streamed."""
 
     purpose: str
-    """What the call is for (verifier, query_writer, ...). Used for metering and by scripted models; never sent."""
+    """What the call is for, used for metering and by scripted models; never sent."""
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     """JSON schema that the reply must satisfy, where the provider can enforce one."""
@@ -30,10 +30,9 @@ class ChatRequest:
     top_logprobs: int = 0
     """How many alternatives to report for each reply token; 0 asks for no probabilities."""
     sample: int = 0
-    """The number of a repeat of the same request so that each repeat has its own place in the cache."""
+    """The number of a repeat, so that each repeat of a request has its own place in the cache."""
     stop: tuple[str, ...] = ()
-    """Texts that end the reply where the first of them begins; at most four, because servers take no more. The reply
-    does not contain the stop text. Use only texts that a model does not write while it thinks: they end that too."""
+    """At most four texts that end the reply before them, and also end a model's thinking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,10 @@ class ChatReply:
     tokens_out: int
     seconds: float
     counted_by: str = "server"
-    """Who counted the tokens: "server", or the name of the local rule that was used instead."""
+    """Who counted the tokens: "server", or the name of the local rule."""
     tokens: tuple[TokenProbability, ...] | None = None
     truncated: bool = False
-    """The model ran into its token limit: the text may stop in the middle."""
+    """Whether the model reached its token limit."""
     cached: bool = False
     retries: int = 0
     wasted_tokens: int = 0
@@ -109,15 +108,11 @@ class ModelLayer:
 
 
 def cut_at_stop(text: str, stop: Iterable[str]) -> str:
-    """Return the text before its first stop text: a server may ignore `stop`, or leave the stop text in the reply."""
+    """Return the text before its first stop text, which a server may leave in the reply."""
     return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]
 
 
 def count_pieces(pieces: Sequence[str] | Sequence[bytes], length: int) -> int:
-    """Count the pieces that are needed to spell a text of this length.
-
-    Servers also report probabilities for the tokens of the stop text. A token that begins before the stop text and ends
-    in it is counted.
-    """
+    """Count the pieces that spell a text of this length: servers also report the tokens of the stop text."""
     starts = accumulate((len(piece) for piece in pieces[:-1]), initial=0)
     return sum(start < length for start in starts) if pieces else 0

@@ -1,7 +1,7 @@
 """The registered model providers, and how the text after `--model` becomes one of them.
 
-`local:NAME` and `scripted:FILE` name their provider before the colon, and so do the providers of other packages. Any
-other text is the name of a model behind an OpenAI-compatible server; such names may have colons of their own.
+`local:NAME`, `scripted:FILE` and other packages' providers come before a colon. Any other text, with or without colons,
+names a model of an OpenAI-compatible server.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HOW = "with --model, or with model= in Python"
 
 @dataclass(frozen=True, slots=True)
 class ModelAddress:
-    """Which model to open, and the settings that all providers are given. A provider uses those that it needs."""
+    """Which model to open, and the settings that all providers are given."""
 
     name: str
     """What was typed after the provider's name and its colon."""
     base_url: str | None = None
     timeout: float = 120.0
-    """The longest time of one call, in seconds."""
+    """Seconds of one call."""
     context: int = 6144
     """Tokens of a prompt and its reply together, for an embedded model."""
     threads: int | None = None
@@ -79,10 +79,9 @@ class OpenAIProvider:
 )
 @dataclass(frozen=True, slots=True)
 class LocalProvider:
-    """A model in this process."""
+    """A model in this process; docs/prompts.md has the measurement behind its verifier."""
 
     default_verifier: ClassVar[str] = "slots"
-    """Chosen by measurement; see docs/prompts.md."""
     reuse_prefix: bool = True
     prompt_memory_mib: int = 512
 
@@ -135,12 +134,7 @@ def open_provider(
     threads: int | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ChatModel:
-    """Open the model that a text names (`local:NAME`, `scripted:FILE`, ...), without any layer around it.
-
-    Raises:
-        ModelError: The model cannot be used.
-        SettingsError: The provider, an option or the address cannot be used.
-    """
+    """Open the model that a text names (`local:NAME`, `scripted:FILE`, ...), without any layer around it."""
     choice, name = choose_provider(model, options)
     opened = choice.build(None).open_model(ModelAddress(name, base_url, timeout, context, threads))
     if not isinstance(opened, ChatModel):
@@ -157,11 +151,7 @@ def default_verifier(model: str) -> str:
 def use_server_model(settings: Settings) -> Settings:
     """Return settings that name a model: where they name a server and no model, the one model that the server has.
 
-    OPENAI_BASE_URL alone does not count: it may be set for other programs, and documents go to no server that was not
-    named for them.
-
-    Raises:
-        SettingsError: The server has no model or several, or cannot be asked.
+    OPENAI_BASE_URL alone does not count: it may be set for other programs.
     """
     if "model" in settings.model_fields_set or not settings.base_url:
         return settings
@@ -174,11 +164,7 @@ def use_server_model(settings: Settings) -> Settings:
 
 
 def list_server_models(base_url: str) -> list[str]:
-    """List the models that a server says it has.
-
-    Raises:
-        SettingsError: It cannot be asked, or its reply is not a list of models.
-    """
+    """List the models that a server says it has."""
     import httpx2
 
     key = (os.environ.get("OPENAI_API_KEY") or "").strip()

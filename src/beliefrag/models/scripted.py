@@ -78,11 +78,9 @@ class _Line(_Strict):
 
 
 class Scripted:
-    """Answers from a JSON Lines file so that a demo, a test or a bug report gives the same every time.
+    """Answers from a JSON Lines file: each request from the first unused line that has its purpose and matches it.
 
-    A line is an object with a `purpose` and a `reply` (a text, or an object that is sent as JSON). For a request, the
-    first line answers that has its purpose, whose `match` occurs in its messages, and that has not been used yet. Each
-    line answers once, unless it has `"repeat": true`.
+    `reply` is a text, or an object that is sent as JSON. A line answers once, unless it has `"repeat": true`.
 
         {"purpose": "answer", "match": "capital of France", "reply": "Paris"}
         {"purpose": "verifier", "match": ["Paris", "p1"], "reply": {"support": 0.9, "gap": 0.1}, "repeat": true}
@@ -92,8 +90,7 @@ class Scripted:
         {"purpose": "answer", "error": {"status": 429, "retry_after": 2}}
 
     `match` is one text or a list of texts that must all occur. `logprobs` are probabilities, not logarithms: one
-    distribution for a reply of one token, or a list of tokens that together spell the reply (in one line of the file).
-    They are reported only to a request that asks for them. `error` is a server's HTTP status.
+    distribution for a reply of one token, or a list of tokens that spell the reply (in one line of the file).
 
     Raises:
         SettingsError: The file cannot be read, or a line of it cannot be used.
@@ -146,7 +143,7 @@ class Scripted:
                 if not line.repeat:
                     self._used.add(number)
                 return line
-        # The message does not show the request: messages are stored in files that must hold no benchmark text.
+        # Error messages are stored in files that must hold no benchmark text.
         start = " ".join(request.messages[-1].content.split())[:80] if request.messages else ""
         _log.debug("The script has no line for this request: %s", start)
         raise ModelError(

@@ -1,7 +1,10 @@
 """The prompts: one text file each, versioned with the code, replaceable by a folder of the user's own.
 
-Untrusted text is escaped before it is filled in so that it cannot pass for anything else: see
-`beliefrag.prompts.escaping`.
+Untrusted text is escaped before it is filled in. Three things must not happen: a passage ends its own delimiter, a
+passage imitates another one, or its text becomes a control token of the model's chat template (such as an end-of-turn
+mark). They need an angle bracket, a mark with square brackets such as `[INST]`, or a line of their own: angle brackets
+are replaced by look-alikes, marks are spaced out, and each piece of text is folded to a single line. Invisible
+characters are removed, because they can hide text from the person who checks a trace while a model still reads it.
 """
 
 from __future__ import annotations
@@ -9,16 +12,58 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from beliefrag.errors import SettingsError
-from beliefrag.prompts.escaping import escape, unescape
 from beliefrag.types import Passage
 
 __all__ = ["NAMES", "Prompts", "escape", "evidence_block", "unescape"]
+
+# Tokenizers that normalise (NFKC) turn the wide and small forms into the plain ones.
+_ANGLES = str.maketrans({"<": "‹", "＜": "‹", "﹤": "‹", ">": "›", "＞": "›", "﹥": "›"})
+_ANGLE = re.compile("[<>＜＞﹤﹥]")
+# The marks of chat templates, in brackets plain or wide. The last bracket may be the first one of the next mark.
+_MARK = re.compile(
+    r"([\[［])(/?[A-Z_]{2,}|[gs]MASK|control_\d+|unused\d+|UNUSED_TOKEN_\d+|\|\w{3,}\|)(?=[\]］])"
+    r"|([\[［])(e~)(?=[\[［])|([\]］])(~!?b|![pd]~)(?=[\]\[］［])"
+)
+# Unicode's Default_Ignorable_Code_Point, the other controls, marks of interlinear notes and of hieroglyphs' layout. Not
+# the two joiners (U+200C, U+200D), without which Persian, Hindi and many others are misspelt; see _JOINER.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+# A joiner is ordinary within a script that joins, within a picture, and around a word that was copied from a web page.
+# Within a word or a mark of ASCII characters, or several in a row, it only hides something.
+_JOINER = re.compile(r"(?<=[A-Za-z_\[\]|~/!])[\u200c\u200d](?=[A-Za-z_\[\]|~/!])|[\u200c\u200d]{2,}")
+_BLANK = "\u2800"
+"""Braille's blank looks like a space."""
+
+
+def escape(text: str) -> str:
+    """Return the text on one line, without angle brackets and invisible characters, safe between our delimiters."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if not text.isascii():
+        text = _JOINER.sub("", _INVISIBLE.sub("", text)).replace(_BLANK, " ")
+    else:
+        text = _INVISIBLE.sub("", text)
+    if _ANGLE.search(text):
+        text = text.translate(_ANGLES)
+    return " ".join(_MARK.sub(_space_out, text).split())
+
+
+def _space_out(mark: re.Match[str]) -> str:
+    return " ".join((*filter(None, mark.groups()), ""))
+
+
+def unescape(text: str) -> str:
+    """Return a reply with the brackets of the original passages put back, for people to read."""
+    return text.replace("‹", "<").replace("›", ">")
+
 
 FIELDS: Mapping[str, frozenset[str]] = {
     "system": frozenset(),
@@ -53,19 +98,9 @@ _FIELD = re.compile(r"\{(" + "|".join(sorted(frozenset().union(*FIELDS.values())
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """A set of templates.
-
-    Point `folder` at files named like ours (`verifier.txt`, `answer.txt`, ...) to replace some or all of them; that
-    is how a user runs the paper's own wording.
-    """
+    """A set of templates; a folder with files named like ours (`answer.txt`, ...) replaces some or all of them."""
 
     templates: Mapping[str, str]
-    _hashes: Mapping[str, str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Every episode names them: they are made once.
-        hashes = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
-        object.__setattr__(self, "_hashes", hashes)
 
     @classmethod
     def load(cls, folder: Path | None = None) -> Prompts:
@@ -77,8 +112,8 @@ class Prompts:
         return _FIELD.sub(lambda match: values[match.group(1)], self.templates[prompt])
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of each template, shortened: what a run records and an artifact is checked against."""
-        return dict(self._hashes)
+        """Return the shortened SHA-256 of each template, which runs record and artifacts are checked against."""
+        return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in self.templates.items()}
 
 
 @cache
@@ -115,8 +150,7 @@ def _read_replacements(folder: Path) -> dict[str, str]:
 def evidence_block(passages: Sequence[Passage]) -> str:
     """Return the passages, numbered from 1 in their order, each on one delimited line.
 
-    Numbers replace ids: they are short, a small model copies them without slips, and an id that came from a file
-    name never reaches a prompt.
+    Numbers replace ids: a small model copies them without slips, and no file name reaches a prompt.
     """
     if not passages:
         return "(no passages)"

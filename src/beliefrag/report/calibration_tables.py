@@ -21,16 +21,6 @@ from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import LABELS, Trajectory
 
-__all__ = [
-    "artifact_list",
-    "artifact_tables",
-    "check_tables",
-    "comparison_table",
-    "guarantee_table",
-    "side_by_side_table",
-    "state_counts_table",
-]
-
 _WIDTH = 30
 """How many characters a bar of the reliability curve has."""
 _INTERVAL = "95 % interval"
@@ -57,7 +47,12 @@ def check_tables(check: ArtifactCheck) -> tuple[Table, ...]:
 
 def side_by_side_table(first: Artifact, second: Artifact) -> Table:
     """Return what two calibrations are, and what each reports about its own held-out questions."""
-    one, other = _facts_and_numbers(first), _facts_and_numbers(second)
+    one, other = (
+        _facts(each)
+        | {f"questions in {name}": f"{count:,}" for name, count in each.counts.items()}
+        | {f"reported {name.replace('_', ' ')}": f"{value:g}" for name, value in each.quality.items()}
+        for each in (first, second)
+    )
     names = dict.fromkeys((*first.prompts, *second.prompts))
     changed = [name for name in names if first.prompts.get(name) != second.prompts.get(name)]
     one["prompts"] = other["prompts"] = f"differ: {', '.join(changed)}" if changed else "the same"
@@ -97,14 +92,11 @@ def state_counts_table(trajectories: Sequence[Trajectory]) -> Table:
 
 def guarantee_table(guarantees: Iterable[Guarantee]) -> Table:
     """Return guarantees: the target, the threshold chosen for it, and what it was chosen on."""
-    rows = [
-        (
-            *(f"{each.max_error:g}", f"{each.confidence:g}"),
-            "none" if each.threshold is None else f"{each.threshold:.2f}",
-            *(f"{each.answered:,} of {each.questions:,}", f"{each.wrong:,}"),
-        )
-        for each in guarantees
-    ]
+    rows = []
+    for each in guarantees:
+        threshold = "none" if each.threshold is None else f"{each.threshold:.2f}"
+        answered = f"{each.answered:,} of {each.questions:,}"
+        rows.append((f"{each.max_error:g}", f"{each.confidence:g}", threshold, answered, f"{each.wrong:,}"))
     return _table("guarantees", "", ("max error", "confidence", "answer from", "answered", "wrong"), rows)
 
 
@@ -114,13 +106,12 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
         counts = [(f"n {name}", f"{count:,}") for name, count in artifact.counts.items()]
         reported = [(name.replace("_", " "), f"{value:g}") for name, value in artifact.quality.items()]
         yield _table("quality", "Quality, as it was reported", ("measure", "value"), counts + reported)
-        yield _table("coefficients", "Coefficients", ("name", "weight"), list(_numbers_in_use(artifact)))
+        yield _table("coefficients", "Coefficients", ("name", "weight"), _numbers_in_use(artifact))
         return
     report = artifact.fit.answerability
     title = "States with evidence and a label, by part of the questions; a question counts once in all that follows"
-    yield _counts_table(
-        "states", title, report.counts, "states", "answerable", "an answerable state", "one that is not"
-    )
+    words = ("states", "answerable", "with an answerable state", "with one that is not")
+    yield _counts_table(title, report.counts, words)
     yield _quality_table("Answerability on held-out questions", report.held_out)
     chosen = artifact.answerability.kind
     kinds = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in report.selection.items()]
@@ -130,7 +121,7 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
         yield _coefficient_table(title, coefficients)
     yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", report.alone)
     if artifact.contaminated or isinstance(artifact.answerability, IsotonicFit):
-        yield _table("numbers", "The numbers in use", ("name", "value"), list(_numbers_in_use(artifact)))
+        yield _table("numbers", "The numbers in use", ("name", "value"), _numbers_in_use(artifact))
     if report.held_out:
         title = "Reliability on held-out questions: # what came true, | what was predicted"
         headings = ("predicted", "states", "mean", "came true", "0" + " " * (_WIDTH - 2) + "1")
@@ -138,7 +129,7 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
     if (value := artifact.fit.retrieval_value) is not None:
         title = "Retrieval value: searches from a state that was not answerable"
         yield _counts_table(
-            "searches", title, value.counts, "searches", "helped", "one that helped", "one that did not"
+            title, value.counts, ("searches", "helped", "with one that helped", "with one that did not")
         )
         yield _coefficient_table("Coefficients of the retrieval value, fitted on xfit", value.coefficients)
         yield _quality_table("Retrieval value on held-out questions", value.held_out)
@@ -171,19 +162,12 @@ def _facts(artifact: Artifact) -> dict[str, str]:
     return facts | ({"note": artifact.note} if artifact.note else {})
 
 
-def _facts_and_numbers(artifact: Artifact) -> dict[str, str]:
-    reported = {f"reported {name.replace('_', ' ')}": f"{value:g}" for name, value in artifact.quality.items()}
-    counts = {f"questions in {name}": f"{count:,}" for name, count in artifact.counts.items()}
-    return {**_facts(artifact), **counts, **reported}
-
-
-def _counts_table(name: str, title: str, counts: Mapping[str, PartCount], *words: str) -> Table:
-    of, positive, one, other = words
+def _counts_table(title: str, counts: Mapping[str, PartCount], words: tuple[str, str, str, str]) -> Table:
     rows = []
     for part, count in counts.items():
         numbers = (count.states, count.positive, count.questions, count.questions_positive, count.questions_negative)
         rows.append((part, *(f"{number:,}" for number in numbers)))
-    return _table(name, title, ("part", of, positive, "questions", f"with {one}", f"with {other}"), rows)
+    return _table(words[0], title, ("part", *words[:2], "questions", *words[2:]), rows)
 
 
 def _quality_table(title: str, found: Quality | None) -> Table:
@@ -224,15 +208,12 @@ def _auc_table(title: str, aucs: Mapping[str, float]) -> Table:
 
 def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
     fitted = artifact.answerability
+    if isinstance(fitted, IsotonicFit):
+        for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
+            yield f"at {score:.3f}", f"{probability:.3f}"
     if isinstance(fitted, LogisticFit | PlattFit):
-        yield "intercept", f"{fitted.intercept:+.4f}"
-    if isinstance(fitted, LogisticFit):
-        yield from ((name, f"{weight:+.4f}") for name, weight in asdict(fitted.weights).items())
-    elif isinstance(fitted, PlattFit):
-        yield "slope", f"{fitted.slope:+.4f}"
-    elif isinstance(fitted, IsotonicFit):
-        points = zip(fitted.scores, fitted.probabilities, strict=True)
-        yield from ((f"at {score:.3f}", f"{probability:.3f}") for score, probability in points)
+        weights = asdict(fitted.weights) if isinstance(fitted, LogisticFit) else {"slope": fitted.slope}
+        yield from ((name, f"{weight:+.4f}") for name, weight in {"intercept": fitted.intercept, **weights}.items())
 
 
 def _bin_row(found: Bin) -> tuple[str, ...]:
@@ -244,6 +225,4 @@ def _bin_row(found: Bin) -> tuple[str, ...]:
 
 
 def _interval(found: Estimate, digits: int = 3) -> str:
-    if found.low is None or found.high is None:
-        return "-"
-    return f"{found.low:.{digits}f} to {found.high:.{digits}f}"
+    return "-" if found.low is None or found.high is None else f"{found.low:.{digits}f} to {found.high:.{digits}f}"

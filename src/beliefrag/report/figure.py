@@ -6,7 +6,6 @@ import io
 import os
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,36 +20,16 @@ from beliefrag.runs.statistics import Estimate, pareto_front
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
     from beliefrag.calibration import Guarantee
     from beliefrag.calibration.risk import RiskCoverageCurve
 
-__all__ = [
-    "DASHES",
-    "HATCHES",
-    "MARKERS",
-    "CostPanel",
-    "CostPoint",
-    "draw_bars",
-    "draw_curves",
-    "draw_interval",
-    "draw_quality_against_tokens",
-    "draw_risk_coverage",
-    "figure_svg",
-    "label_axes",
-    "label_points",
-    "open_figure",
-    "save_figure",
-    "shorten",
-]
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "8", "H", "$+$")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 
-_OFFSETS = ((9, 5), (9, -13), (-9, 5), (-9, -13), (0, 12), (0, -20), (9, 17), (9, -25), (-9, 17), (-9, -25))
-"""Where a name may be, in points from its mark, the best place first."""
+_BELOW: dict[str, Any] = {"fontsize": 8, "loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "frameon": False}
+_WHITE: dict[str, Any] = {"markersize": 8, "markerfacecolor": "white", "markeredgecolor": "black", "zorder": 3}
 
 
 def open_figure(size: tuple[float, float]) -> Figure:
@@ -66,11 +45,7 @@ def open_figure(size: tuple[float, float]) -> Figure:
 
 
 def save_figure(figure: Figure, paths: Iterable[Path]) -> list[Path]:
-    """Save a figure in the formats that the files' extensions name. The same figure gives the same bytes.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
+    """Save a figure in the formats that the files' extensions name. The same figure gives the same bytes."""
     files = list(paths)
     for path in files:
         undated = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
@@ -81,10 +56,7 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> list[Path]:
 def figure_svg(figure: Figure, about: str, titles: Mapping[str, str] | None = None) -> str:
     """Return a figure as an SVG element for a page. The same figure gives the same text.
 
-    Args:
-        figure: The figure.
-        about: The description for screen readers.
-        titles: Tooltips, by the id of a mark (see `Artist.set_gid`).
+    `about` is for screen readers; `titles` are tooltips, by the id of a mark (see `Artist.set_gid`).
     """
     from matplotlib import rc_context  # noqa: PLC0415 (slow to load)
 
@@ -113,21 +85,31 @@ def label_axes(axes: Axes, title: str, x: str = "", y: str = "") -> None:
     axes.set_axisbelow(True)
 
 
-def draw_interval(
-    axes: Axes, number: Estimate | None, across: float, colour: str, *, upright: bool = True, **style: Any
-) -> None:
+def draw_interval(axes: Axes, number: Estimate, across: float, colour: str, *, upright: bool = True) -> None:
     """Draw the interval of a number, if it has one, as a line at that place of the other axis."""
-    if number is not None and number.low is not None and number.high is not None:
+    if number.low is not None and number.high is not None:
         ends, place = (number.low, number.high), (across, across)
-        style = {"linewidth": 1.3, "zorder": 1.8 if colour != "black" else 3, **style}
-        axes.plot(*((place, ends) if upright else (ends, place)), color=colour, **style)
+        order = 1.8 if colour != "black" else 3
+        axes.plot(*((place, ends) if upright else (ends, place)), color=colour, linewidth=1.2, zorder=order)
 
 
-def draw_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[Any]], form: str = "") -> None:
+def draw_bars(
+    axes: Axes,
+    title: str,
+    y: str,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[Estimate | None]],
+    *,
+    form: str = "",
+    line: float | None = None,
+) -> None:
     """Draw bars with their intervals: for each group one of each series, of which None is left out.
 
-    Several series get a legend below the axes; `form` writes each value beside its bar.
+    Several series get a legend below the axes; `form` writes each value beside its bar; `line` is a dotted level.
     """
+    label_axes(axes, title, y=y)
+    if line is not None:
+        axes.axhline(line, color="black", linestyle=":", linewidth=1.2)
     width = 0.8 / len(series)
     for number, (name, values) in enumerate(series.items()):
         style: dict[str, Any] = {"color": "0.88", "edgecolor": "black", "hatch": HATCHES[number % len(HATCHES)]}
@@ -143,7 +125,7 @@ def draw_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, Sequence[A
     axes.tick_params(axis="x", labelsize=8, labelrotation=30 if len(groups) > 5 else 0)
     axes.grid(axis="x", visible=False)
     if len(series) > 1:
-        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, ncols=2)
+        axes.legend(ncols=2, **_BELOW)
 
 
 def draw_curves(axes: Axes, series: Mapping[str, Sequence[tuple[float, Estimate | None]]], apart: float = 0.0) -> None:
@@ -157,133 +139,71 @@ def draw_curves(axes: Axes, series: Mapping[str, Sequence[tuple[float, Estimate 
         fill = "black" if number == len(series) - 1 else "white"
         values = [estimate.value for _, estimate in shown]
         axes.plot([x for x, _ in shown], values, color="black", markerfacecolor=fill, label=name, **marks)
-    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, ncols=2, handlelength=3)
+    axes.legend(ncols=2, handlelength=3, **_BELOW)
 
 
-def label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write a name beside each point, where it covers neither another name nor another mark.
-
-    The figure's layout must be settled, see `Figure.draw_without_rendering`.
-    """
-    marks = [axes.transData.transform((x, y)) for x, y, _ in points]
-    taken: list[Bbox] = []
-    for place, (x, y, words) in enumerate(points):
-        others = [mark for other, mark in enumerate(marks) if other != place]
-        for right, up in _OFFSETS:
-            side = "left" if right > 0 else "right" if right < 0 else "center"
-            text = axes.annotate(words, (x, y), (right, up), textcoords="offset points", fontsize=9, ha=side, zorder=4)
-            # Lines may pass below a name, and not through it.
-            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85})
-            box = text.get_window_extent()
-            inside = axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 and axes.bbox.y0 <= box.y0
-            clear = not any(box.overlaps(other) for other in taken)
-            clear = clear and not any(box.padded(4).contains(mark[0], mark[1]) for mark in others)
-            if (inside and clear) or (right, up) == _OFFSETS[-1]:
-                taken.append(box)
-                break
-            text.remove()
+CostMeans = Mapping[str, tuple[Estimate, Estimate]]
+"""The mean tokens and the mean quality of each method."""
 
 
-@dataclass(frozen=True, slots=True)
-class CostPoint:
-    """A method in a panel of quality against tokens."""
-
-    label: str
-    tokens: Estimate
-    quality: Estimate
-    marker: str = "o"
-    on_front: bool = False
-    """Whether no other point is as good for less. Its mark is filled, and the step line passes through it."""
+def methods_on_front(means: CostMeans) -> list[str]:
+    """Return the methods that no other one beats, from the cheapest to the best."""
+    tokens, quality = (np.array([pair[side].value for pair in means.values()]) for side in (0, 1))
+    on_front = [name for name, kept in zip(means, pareto_front(tokens, quality), strict=True) if kept]
+    return sorted(on_front, key=lambda name: means[name][0].value)
 
 
-@dataclass(frozen=True, slots=True)
-class CostPanel:
-    """A panel of quality against tokens."""
-
-    title: str
-    points: tuple[CostPoint, ...]
-
-    @classmethod
-    def of_methods(cls, title: str, means: Mapping[str, tuple[Estimate, Estimate]]) -> CostPanel:
-        """Return a panel with the mean tokens and the mean quality of each method, and the Pareto front marked."""
-        front = pareto_front(*(np.array([pair[side].value for pair in means.values()]) for side in (0, 1)))
-        order = list(METHODS)
-        points = (
-            CostPoint(METHODS.title(method), *pair, MARKERS[order.index(method) % len(MARKERS)], bool(first))
-            for (method, pair), first in zip(means.items(), front, strict=True)
-        )
-        return cls(title, tuple(points))
-
-
-def draw_quality_against_tokens(panels: Sequence[CostPanel], figure: Figure) -> None:
-    """Draw panels of quality against tokens: further up is better, further left is cheaper.
+def draw_quality_against_tokens(panels: Mapping[str, CostMeans], figure: Figure) -> None:
+    """Draw panels of quality against tokens, by their titles: further up is better, further left is cheaper.
 
     In an SVG file each mark has the id `point-PANEL-POINT`, with both numbers from 0 on.
     """
     columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    drawn = [figure.add_subplot(rows, columns, place + 1) for place in range(len(panels))]
-    for place, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
-        label_axes(axes, panel.title)
-        _draw_panel(axes, panel, f"point-{place}")
-    style: dict[str, Any] = {"linestyle": "", "markeredgecolor": "black", "markersize": 8}
-    drawn[0].plot([], [], "o", markerfacecolor="black", label="on the Pareto front (step line)", **style)
-    drawn[0].plot([], [], "o", markerfacecolor="white", label="another is as good for less", **style)
-    drawn[0].plot([], [], color="0.7", label="95 % interval")
-    drawn[0].legend(loc="lower right", fontsize=8, framealpha=1)
+    for panel, (title, means) in enumerate(panels.items()):
+        axes = figure.add_subplot(-(-len(panels) // columns), columns, panel + 1)
+        label_axes(axes, title)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        front = methods_on_front(means)
+        # A step, not a slope: between two points nothing is better than the cheaper one of them.
+        steps = [[means[name][side].value for name in front] for side in (0, 1)]
+        axes.step(*steps, where="post", color="0.3", linewidth=1.2, label="Pareto front (filled)")
+        for place, (name, (tokens, quality)) in enumerate(means.items()):
+            draw_interval(axes, quality, tokens.value, "0.7")
+            draw_interval(axes, tokens, quality.value, "0.7", upright=False)
+            style = {**_WHITE, "markerfacecolor": "black" if name in front else "white", "linestyle": ""}
+            style["marker"] = MARKERS[place % len(MARKERS)]
+            label, gid = METHODS.title(name), f"point-{panel}-{place}"
+            axes.plot([tokens.value], [quality.value], label=label, gid=gid, **style)
+        right, top = (max(pair[side].high or pair[side].value for pair in means.values()) for side in (0, 1))
+        axes.set_xlim(-0.04 * right, 1.12 * right)
+        axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))
     figure.supxlabel("cost: mean tokens per question, read and written by the model (fewer is better)", fontsize=10)
     figure.supylabel("answer quality: mean F1 (0 to 1, higher is better)", fontsize=10)
-    figure.draw_without_rendering()
-    for axes, panel in zip(drawn, panels, strict=True):
-        label_points(axes, [(p.tokens.value, p.quality.value, p.label) for p in panel.points])
-
-
-def _draw_panel(axes: Axes, panel: CostPanel, gid: str) -> None:
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    style: dict[str, Any] = {"linewidth": 1.0, "zorder": 1.5}
-    for place, point in enumerate(panel.points):
-        draw_interval(axes, point.quality, point.tokens.value, "0.7", **style)
-        draw_interval(axes, point.tokens, point.quality.value, "0.7", upright=False, **style)
-        (mark,) = axes.plot([point.tokens.value], [point.quality.value], point.marker, color="black", ms=9, zorder=3)
-        mark.set_markerfacecolor("black" if point.on_front else "white")
-        mark.set_gid(f"{gid}-{place}")
-    front = sorted((p.tokens.value, p.quality.value) for p in panel.points if p.on_front)
-    # A step, not a slope: between two points nothing is better than the cheaper one of them.
-    axes.step(*zip(*front, strict=True), where="post", color="0.3", linewidth=1.2, zorder=2)
-    top, right = (
-        max(n.high or n.value for n in own) for own in zip(*((p.quality, p.tokens) for p in panel.points), strict=True)
-    )
-    axes.set_xlim(-0.04 * right, 1.12 * right)
-    axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=9, frameon=False)
 
 
 def draw_risk_coverage(curve: RiskCoverageCurve, guarantees: Sequence[Guarantee], stem: Path) -> list[Path]:
-    """Draw the share of wrong answers by the share of questions answered, with the targets; save it as PNG and PDF.
-
-    Raises:
-        OSError: They cannot be written.
-    """
+    """Draw the share of wrong answers by the share of questions answered, with the targets; save it as PNG and PDF."""
     figure = open_figure((7.0, 5.0))
     axes = figure.add_subplot()
-    source = (
-        f"{guarantees[0].questions:,} held-out questions of {', '.join(guarantees[0].datasets)}" if guarantees else ""
-    )
+    title = "What answering more questions costs in wrong answers"
+    for each in guarantees[:1]:
+        title += f"\n{each.questions:,} held-out questions of {', '.join(each.datasets)}"
     x = "share of questions answered  (further right: a lower threshold, fewer abstentions)"
-    y = "share of the answers that are wrong  (lower is better)"
-    label_axes(axes, f"What answering more questions costs in wrong answers\n{source}", x, y)
+    label_axes(axes, title, x, "share of the answers that are wrong  (lower is better)")
     band = f"{curve.level:.0%} interval, pointwise"
     axes.fill_between(curve.coverage, curve.low, curve.high, color="0.85", linewidth=0, label=band)
     axes.plot(curve.coverage, curve.risk, color="black", linewidth=1.4, label="wrong among the answers (held out)")
-    for place, guarantee in enumerate(guarantees):
+    for place, each in enumerate(guarantees):
         dashes: Any = DASHES[1 + place % (len(DASHES) - 1)]
-        words = f"at most {100 * guarantee.max_error:g} % wrong, {100 * guarantee.confidence:g} % confidence"
-        axes.axhline(guarantee.max_error, color="0.35", linewidth=0.9, linestyle=dashes)
-        found = guarantee.threshold is not None
-        chosen = f"answer from {guarantee.threshold:.2f} on" if found else "no threshold found"
-        points = ([guarantee.coverage], [guarantee.wrong / guarantee.answered]) if found else ([], [])
-        style: dict[str, Any] = {"markersize": 8, "markerfacecolor": "white", "markeredgecolor": "black", "zorder": 3}
-        marker, label = MARKERS[place % len(MARKERS)], f"{words}: {chosen}"
-        axes.plot(*points, marker=marker, color="0.35", linestyle=dashes, label=label, clip_on=False, **style)
+        axes.axhline(each.max_error, color="0.35", linewidth=0.9, linestyle=dashes)
+        found = each.threshold is not None
+        label = f"at most {100 * each.max_error:g} % wrong, {100 * each.confidence:g} % confidence: "
+        label += f"answer from {each.threshold:.2f} on" if found else "no threshold found"
+        points = ([each.coverage], [each.wrong / each.answered]) if found else ([], [])
+        style = {**_WHITE, "marker": MARKERS[place % len(MARKERS)], "color": "0.35", "linestyle": dashes}
+        axes.plot(*points, label=label, clip_on=False, **style)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.legend(loc="upper right", fontsize=8, framealpha=1)

@@ -6,30 +6,20 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from beliefrag.methods import METHODS, find_profile, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.policy import Thresholds
-from beliefrag.report.figure import CostPanel, draw_quality_against_tokens, figure_svg, open_figure
+from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate
-from beliefrag.runs.summary import MEAN, MEASURES, Cell, Failures, Summary
+from beliefrag.runs.summary import MEAN, MEASURES, PURPOSE_COSTS, Cell, Summary
 from beliefrag.types import Usage
-
-__all__ = [
-    "REPORT_FILES",
-    "cost_lines",
-    "mean_notes",
-    "provenance",
-    "report_page",
-    "report_tables",
-    "results_table",
-    "write_report",
-]
 
 _BY_DATASET = (
     *("f1", "exact_match", "cover", "judge", "follows_false", "recovers_true"),
@@ -45,36 +35,34 @@ _MESSAGE_LENGTH = 160
 
 
 def write_report(summary: Summary, folder: Path) -> list[Path]:
-    """Write all formats of the report into a folder, over those of an earlier one.
-
-    Raises:
-        RunError: They cannot be written.
-    """
+    """Write all formats of the report into a folder, over those of an earlier one."""
+    first = summary.first_line
+    tables = [table.to_latex() for table in report_tables(summary)]
+    files = {
+        "report.md": report_page(summary, with_figure=False).to_markdown(),
+        "results.csv": f"# {first}\n{_tidy_csv(summary)}",
+        "tables.tex": "\n\n".join([f"% {first}", *tables]) + "\n",
+        "report.html": report_page(summary).to_html(),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, form in REPORT_FILES.items():
-            (folder / name).write_text(form(summary), encoding="utf-8")
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise RunError(f"The report cannot be written to {folder}: {error.strerror}.") from error
-    return [folder / name for name in REPORT_FILES]
+    return [folder / name for name in files]
 
 
 def results_table(summary: Summary) -> Table:
     """Return the main table: a row for each dataset and method."""
-    first, more = ("exact_match", "f1"), ("cover", "judge", "evidence_recall", "answer_row_recall", *_COSTS)
-    first_headings, more_headings = ([MEASURES[name] for name in names] for names in (first, more))
-    headings = ("dataset", "method", "n", *first_headings, "F1 95 %", *more_headings, "/".join(_OUTCOMES))
-    rows = [
-        (
-            *(cell.dataset, METHODS.title(cell.method), _count_questions(cell)),
-            *(_format_mean(name, cell.measures[name]) for name in first),
-            _format_interval("f1", cell.measures["f1"]),
-            *(_format_mean(name, cell.measures[name]) for name in more),
-            _count_outcomes(cell),
-        )
-        for cell in summary.cells
-    ]
-    return Table.of_texts("results", "Results", headings, rows)
+    columns = {
+        "n": _count_questions,
+        **_means("exact_match", "f1"),
+        "F1 95 %": lambda cell: _format_interval("f1", cell.measures["f1"]),
+        **_means("cover", "judge", "evidence_recall", "answer_row_recall", *_COSTS),
+        "/".join(_OUTCOMES): _count_outcomes,
+    }
+    return _cell_table("results", "Results", summary, columns)
 
 
 def report_page(summary: Summary, *, with_figure: bool = True) -> Page:
@@ -95,34 +83,48 @@ def report_tables(summary: Summary) -> Iterator[Table]:
     """Return all tables of a report, in their order."""
     cells = {(cell.dataset, cell.method): cell for cell in summary.cells}
     datasets, methods = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
+
+    def table(name: str, title: str, text: Callable[[Cell], str], shown: list[str], note: str) -> Table:
+        rows = [(METHODS.title(method), *(text(cells[each, method]) for each in shown)) for method in methods]
+        return Table.of_texts(name, title, ("method", *shown), rows, note)
+
     for measure in _BY_DATASET:
         if any(cell.measures[measure] is not None for cell in summary.cells):
-            rows = [
-                (METHODS.title(method), *(_format_with_interval(measure, cells[each, method]) for each in datasets))
-                for method in methods
-            ]
-            note = _describe_measure(measure, summary)
-            yield Table.of_texts(measure, f"{MEASURES[measure]} by dataset", ("method", *datasets), rows, note)
+            note = (
+                "Mean over questions with its 95 % bootstrap interval; ? marks an interval on fewer than 20 questions."
+            )
+            if any(cell.is_incomplete(measure) for cell in summary.cells):
+                note += " * marks a number that lacks questions that were asked."
+            if over := _datasets_of_mean(summary, measure):
+                note += f" The mean is over {', '.join(over)}."
+            text = partial(_format_with_interval, measure)
+            yield table(measure, f"{MEASURES[measure]} by dataset", text, datasets, note)
     if any(cell.episodes for cell in summary.cells):
         yield from _effort_tables(summary)
-    single = [dataset for dataset in datasets if dataset != MEAN]
-    outcomes = [(METHODS.title(m), *(_count_outcomes(cells[d, m]) for d in single)) for m in methods]
     note = "Episodes answered/stopped/abstained/failed. A failed one is in no mean."
-    yield Table.of_texts("outcomes", "Outcomes", ("method", *single), outcomes, note)
+    yield table("outcomes", "Outcomes", _count_outcomes, [each for each in datasets if each != MEAN], note)
     if summary.failures:
-        failures = [
-            (f.cause, f.dataset, METHODS.title(f.method), str(len(f.question_ids)), _list_ids(f), _shorten_message(f))
-            for f in summary.failures
-        ]
+        rows = []
+        for f in summary.failures:
+            ids, more = " ".join(f.question_ids[:_SHOWN_IDS]), len(f.question_ids) - _SHOWN_IDS
+            ids += f" and {more:,} more" if more > 0 else ""
+            # A server's message can be a whole page.
+            words = " ".join("".join(c if c.isprintable() else " " for c in f.message).split())
+            words = words if len(words) <= _MESSAGE_LENGTH else f"{words[:_MESSAGE_LENGTH]}…"
+            rows.append((f.cause, f.dataset, METHODS.title(f.method), str(len(f.question_ids)), ids, words))
         headings = ("cause", "dataset", "method", "episodes", "questions", "first message")
         note = "By cause. None of them is in a mean; the command of the run tries them again."
-        yield Table.of_texts("failures", "Failed episodes", headings, failures, note)
+        yield Table.of_texts("failures", "Failed episodes", headings, rows, note)
     yield from _published_tables(summary)
 
 
 def provenance(summary: Summary) -> list[tuple[str, str]]:
     """Return where the numbers come from: model, calibration, retriever, budget, versions, datasets and prompts."""
     run = summary.run
+    datasets = []
+    for name, each in run.datasets.items():
+        words = f"{len(each.question_ids):,} questions, {each.passages:,} passages, corpus {each.fingerprint}"
+        datasets.append((f"dataset {name}", f"{words}, {each.licence}" if each.licence else words))
     return [
         ("begun", run.made),
         ("model", run.model),
@@ -131,19 +133,12 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("calibration", ", ".join(f"{each.name} {each.sha256[:16]}" for each in run.calibrations) or "none"),
         ("retriever", run.searched_with),
         ("budget", _list_pairs(run.budget)),
-        *(("thresholds of " + METHODS.title(name), words) for name, words in _describe_thresholds(run)),
+        *((f"thresholds of {METHODS.title(name)}", words) for name, words in _describe_thresholds(run)),
         ("seed", str(run.seed)),
         ("versions", _list_pairs(run.versions)),
         *(("later versions", _list_pairs(each)) for each in run.later_versions),
         *cost_lines(summary),
-        *(
-            (
-                f"dataset {name}",
-                f"{len(dataset.question_ids):,} questions, {dataset.passages:,} passages, corpus {dataset.fingerprint}"
-                + (f", {dataset.licence}" if dataset.licence else ""),
-            )
-            for name, dataset in run.datasets.items()
-        ),
+        *datasets,
         *((f"prompt {name}", digest) for name, digest in run.prompts.items()),
     ]
 
@@ -189,9 +184,8 @@ def mean_notes(summary: Summary) -> Iterator[str]:
 
 
 def _tidy_csv(summary: Summary) -> str:
-    """Return all numbers unrounded, a line for each dataset, method and measure, after a comment on completeness."""
+    """Return all numbers unrounded, a line for each dataset, method and measure."""
     text = io.StringIO()
-    text.write(f"# {summary.first_line}\n")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("dataset", "method", "measure", "value", "low", "high", "n", "few", "datasets"))
     for cell in summary.cells:
@@ -200,21 +194,15 @@ def _tidy_csv(summary: Summary) -> str:
             if number is not None:
                 values = (number.value, number.low, number.high, number.questions, int(number.has_few_questions))
                 writer.writerow((*place, name, *values, len(cell.rests_on[name])))
-        counts = {
-            **{name: getattr(cell, name) for name in ("episodes", "missing", "failed", "unjudged")},
-            **{f"outcome_{name}": cell.outcomes.get(name, 0) for name in _OUTCOMES[:3]},
+        counts: dict[str, float] = {name: getattr(cell, name) for name in ("episodes", "missing", "failed", "unjudged")}
+        counts |= {f"outcome_{name}": cell.outcomes.get(name, 0) for name in _OUTCOMES[:3]}
+        counts |= {
             "judge_tokens": cell.judge_tokens,
-            **({"above_cap": cell.above_cap} if cell.calls_by_purpose else {}),
-            **{f"calls_{purpose}": calls for purpose, calls in cell.calls_by_purpose.items()},
-            **{f"tokens_in_{purpose}": tokens for purpose, (tokens, _) in cell.tokens_by_purpose.items()},
-            **{f"tokens_out_{purpose}": tokens for purpose, (_, tokens) in cell.tokens_by_purpose.items()},
+            **({"above_cap": cell.above_cap} if cell.by_purpose else {}),
+            **{f"{part}_{name}": costs[part] for part in PURPOSE_COSTS for name, costs in cell.by_purpose.items()},
         }
         writer.writerows((*place, name, count, "", "", cell.episodes, "", "") for name, count in counts.items())
     return text.getvalue()
-
-
-def _write_latex(summary: Summary) -> str:
-    return "\n\n".join([f"% {summary.first_line}", *(table.to_latex() for table in report_tables(summary))]) + "\n"
 
 
 def _draw_methods(summary: Summary) -> Picture | None:
@@ -229,43 +217,34 @@ def _draw_methods(summary: Summary) -> Picture | None:
     }
     if not means:
         return None
-    panel = CostPanel.of_methods("", means)
     titles = {
-        f"point-0-{place}": f"{p.label}: F1 {p.quality.value:.3f}, {p.tokens.value:,.0f} tokens"
-        for place, p in enumerate(panel.points)
+        f"point-0-{place}": f"{METHODS.title(name)}: F1 {f1.value:.3f}, {tokens.value:,.0f} tokens"
+        for place, (name, (tokens, f1)) in enumerate(means.items())
     }
     figure = open_figure((8.0, 5.0))
-    draw_quality_against_tokens([panel], figure)
+    draw_quality_against_tokens({"": means}, figure)
     return Picture(figure_svg(figure, "F1 against tokens", titles))
 
 
 def _effort_tables(summary: Summary) -> Iterator[Table]:
-    effort = [
-        (
-            *(cell.dataset, METHODS.title(cell.method), _count_questions(cell)),
-            *(_format_mean(name, cell.measures[name]) for name in _COSTS),
-            str(cell.above_cap) if cell.calls_by_purpose else "-",
-        )
-        for cell in summary.cells
-    ]
-    headings = ("dataset", "method", "n", *(MEASURES[name] for name in _COSTS), "above the cap")
+    def above_cap(cell: Cell) -> str:
+        return str(cell.above_cap) if cell.by_purpose else "-"
+
     note = (
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
         "Above the cap: episodes whose calls, without the final answer, took more than "
         f"{summary.run.budget['tokens']:,} tokens. A call begins only if its expected cost fits; a longer reply can "
         "exceed the cap."
     )
-    yield Table.of_texts("effort", "Effort", headings, effort, note)
-    purposes = sorted({purpose for cell in summary.cells for purpose in cell.calls_by_purpose})
-    by_purpose = ("dataset", "method", *(purpose.replace("_", " ") for purpose in purposes))
+    columns = {"n": _count_questions, **_means(*_COSTS), "above the cap": above_cap}
+    yield _cell_table("effort", "Effort", summary, columns, note)
+    purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
     for name, title, form, note in (
         ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
         ("tokens_by_purpose", "Tokens by purpose", _format_tokens, "Tokens in/out per question."),
     ):
-        rows = [
-            (c.dataset, METHODS.title(c.method), *(form(c, purpose) for purpose in purposes)) for c in summary.cells
-        ]
-        yield Table.of_texts(name, title, by_purpose, rows, note)
+        columns = {purpose.replace("_", " "): partial(form, purpose) for purpose in purposes}
+        yield _cell_table(name, title, summary, columns, note)
 
 
 def _published_tables(summary: Summary) -> Iterator[Table]:
@@ -296,20 +275,24 @@ def _published_tables(summary: Summary) -> Iterator[Table]:
         yield Table.of_texts(table.id, title, ("method", *shared, *([MEAN] if whole else [])), rows, note)
 
 
+Texts = Mapping[str, Callable[[Cell], str]]
+
+
+def _cell_table(name: str, title: str, summary: Summary, columns: Texts, note: str = "") -> Table:
+    """Return a table with a row for each cell, whose columns are made by functions."""
+    rows = [(c.dataset, METHODS.title(c.method), *(text(c) for text in columns.values())) for c in summary.cells]
+    return Table.of_texts(name, title, ("dataset", "method", *columns), rows, note)
+
+
+def _means(*measures: str) -> Texts:
+    return {MEASURES[measure]: partial(_format_mean, measure) for measure in measures}
+
+
 def _datasets_of_mean(summary: Summary, measure: str) -> tuple[str, ...]:
     """Return the datasets that the mean of a measure is over; empty without a mean, or if it is over all."""
     means = [cell.rests_on[measure] for cell in summary.cells if cell.dataset == MEAN and measure in cell.rests_on]
     over = tuple(dataset for dataset in summary.run.datasets if any(dataset in names for names in means))
     return over if len(over) < len(summary.run.datasets) else ()
-
-
-def _describe_measure(measure: str, summary: Summary) -> str:
-    words = "Mean over questions with its 95 % bootstrap interval; ? marks an interval on fewer than 20 questions."
-    if any(cell.is_incomplete(measure) for cell in summary.cells):
-        words += " * marks a number that lacks questions that were asked."
-    if over := _datasets_of_mean(summary, measure):
-        words += f" The mean is over {', '.join(over)}."
-    return words
 
 
 def _count_questions(cell: Cell) -> str:
@@ -320,33 +303,27 @@ def _count_outcomes(cell: Cell) -> str:
     return "/".join(str(cell.outcomes.get(name, 0)) for name in _OUTCOMES)
 
 
-def _list_ids(failures: Failures) -> str:
-    more = len(failures.question_ids) - _SHOWN_IDS
-    return " ".join(failures.question_ids[:_SHOWN_IDS]) + (f" and {more:,} more" if more > 0 else "")
-
-
 def _list_pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _shorten_message(failures: Failures) -> str:
-    # A server's message can be a whole page.
-    words = " ".join("".join(c if c.isprintable() else " " for c in failures.message).split())
-    return words if len(words) <= _MESSAGE_LENGTH else f"{words[:_MESSAGE_LENGTH]}…"
+def _format_calls(purpose: str, cell: Cell) -> str:
+    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
 
 
-def _format_calls(cell: Cell, purpose: str) -> str:
-    return f"{cell.calls_by_purpose.get(purpose, 0.0):.2f}" if cell.calls_by_purpose else "-"
+def _format_tokens(purpose: str, cell: Cell) -> str:
+    costs = cell.by_purpose.get(purpose, {})
+    return f"{costs.get('tokens_in', 0.0):,.0f}/{costs.get('tokens_out', 0.0):,.0f}" if cell.by_purpose else "-"
 
 
-def _format_tokens(cell: Cell, purpose: str) -> str:
-    tokens_in, tokens_out = cell.tokens_by_purpose.get(purpose, (0.0, 0.0))
-    return f"{tokens_in:,.0f}/{tokens_out:,.0f}" if cell.tokens_by_purpose else "-"
+def _format_mean(measure: str, cell: Cell) -> str:
+    estimate = cell.measures[measure]
+    return "-" if estimate is None else _format_value(measure, estimate.value)
 
 
 def _format_with_interval(measure: str, cell: Cell) -> str:
-    estimate = cell.measures[measure]
-    words = _format_mean(measure, estimate) + ("*" if estimate is not None and cell.is_incomplete(measure) else "")
+    estimate, words = cell.measures[measure], _format_mean(measure, cell)
+    words += "*" if estimate is not None and cell.is_incomplete(measure) else ""
     return words if estimate is None or estimate.low is None else f"{words} ({_format_interval(measure, estimate)})"
 
 
@@ -357,22 +334,9 @@ def _format_interval(measure: str, estimate: Estimate | None) -> str:
     return f"{low} to {high}{' ?' if estimate.has_few_questions else ''}"
 
 
-def _format_mean(measure: str, estimate: Estimate | None) -> str:
-    return "-" if estimate is None else _format_value(measure, estimate.value)
-
-
 def _format_value(measure: str, value: float) -> str:
-    return f"{value:,.{_DIGITS[measure]}f}" if measure in _DIGITS else f"{value:.3f}"
+    return f"{value:,.{_DIGITS.get(measure, 3)}f}"
 
 
 def _format_usage(usage: Usage) -> str:
     return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
-
-
-REPORT_FILES: Mapping[str, Callable[[Summary], str]] = {
-    "report.md": lambda summary: report_page(summary, with_figure=False).to_markdown(),
-    "results.csv": _tidy_csv,
-    "tables.tex": _write_latex,
-    "report.html": lambda summary: report_page(summary).to_html(),
-}
-"""The files of a report, each with the function that writes its text."""

@@ -17,22 +17,8 @@ from typing import Any
 from beliefrag.errors import SettingsError
 from beliefrag.runs.estimate import Estimate
 
-__all__ = [
-    "Block",
-    "CellValue",
-    "Column",
-    "Heading",
-    "Page",
-    "PageLink",
-    "Picture",
-    "Table",
-    "format_cell",
-    "format_number",
-]
-
 CellValue = Estimate | float | int | str | None
 """The value of a cell. None is a dash on a page and an empty field in a file."""
-_Plain = float | int | str | None
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -65,10 +51,6 @@ class Table:
     rows: tuple[tuple[CellValue, ...], ...]
     note: str = ""
 
-    def __post_init__(self) -> None:
-        if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"the table {self.name} has rows that do not fit its {len(self.columns)} columns")
-
     @classmethod
     def of_texts(
         cls, name: str, title: str, headings: Iterable[str], rows: Iterable[Sequence[CellValue]], note: str = ""
@@ -100,8 +82,7 @@ class Table:
     @property
     def records(self) -> list[dict[str, CellValue]]:
         """The rows by the names of the columns."""
-        names = [column.name for column in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
+        return [{column.name: cell for column, cell in zip(self.columns, row, strict=True)} for row in self.rows]
 
     @property
     def caption(self) -> str:
@@ -116,10 +97,8 @@ class Table:
     @property
     def texts(self) -> list[tuple[str, ...]]:
         """The rows as text for people."""
-        return [
-            tuple(format_cell(cell, column.digits) for cell, column in zip(row, self.columns, strict=True))
-            for row in self.rows
-        ]
+        digits = [column.digits for column in self.columns]
+        return [tuple(map(format_cell, row, digits)) for row in self.rows]
 
     def to_text(self) -> str:
         """Return aligned columns for a terminal."""
@@ -149,43 +128,36 @@ class Table:
     def to_csv(self) -> str:
         """Return CSV for programs: nothing is rounded, and bounds have columns of their own."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self._flat_names)
-        writer.writerows(["" if cell is None else cell for cell in row] for row in self._flat_rows)
+        names, rows = self._flatten()
+        # The writer leaves the field of a None empty.
+        csv.writer(text, lineterminator="\n").writerows([names, *rows])
         return text.getvalue()
 
     def to_pandas(self) -> Any:
-        """Return a pandas `DataFrame` with the columns of the CSV file.
-
-        Raises:
-            SettingsError: pandas is not installed.
-        """
+        """Return a pandas `DataFrame` with the columns of the CSV file."""
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
-            raise SettingsError(
-                f"A DataFrame needs pandas: {error}.", remedy="pip install pandas, or use to_csv()."
-            ) from None
-        return pandas.DataFrame(self._flat_rows, columns=self._flat_names)
+            remedy = "pip install pandas, or use to_csv()."
+            raise SettingsError(f"A DataFrame needs pandas: {error}.", remedy=remedy) from None
+        names, rows = self._flatten()
+        return pandas.DataFrame(rows, columns=names)
 
     def _repr_html_(self) -> str:
         return (f"<p>{escape(self.caption)}</p>" if self.caption else "") + self.to_html()
 
-    @property
-    def _flat_names(self) -> list[str]:
-        ends = ("", "_low", "_high")
-        names = [f"{column.name}{end}" for column in self.columns for end in ends[: 3 if column.bounded else 1]]
-        return [name.replace(" ", "_") for name in names]
-
-    @property
-    def _flat_rows(self) -> list[list[_Plain]]:
-        pairs = (zip(row, self.columns, strict=True) for row in self.rows)
-        return [[value for cell, column in row for value in _flatten(cell, column)] for row in pairs]
-
-
-def _flatten(cell: CellValue, column: Column) -> tuple[_Plain, ...]:
-    values = (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
-    return values if column.bounded else values[:1]
+    def _flatten(self) -> tuple[list[str], list[list[float | int | str | None]]]:
+        names: list[str] = []
+        for column in self.columns:
+            ends = ("", "_low", "_high") if column.bounded else ("",)
+            names += [f"{column.name}{end}".replace(" ", "_") for end in ends]
+        rows: list[list[float | int | str | None]] = []
+        for row in self.rows:
+            rows.append([])
+            for cell, column in zip(row, self.columns, strict=True):
+                values = (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
+                rows[-1] += values if column.bounded else values[:1]
+        return names, rows
 
 
 def format_cell(cell: CellValue, digits: int = 3) -> str:
@@ -212,8 +184,7 @@ th, td { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right;
 th:first-child, td:first-child { text-align: left; }
 .state { padding: .6rem .8rem; background: #eef4ee; }
 .state.incomplete { background: #fbe9e7; font-weight: 600; }
-svg, img { max-width: 60rem; width: 100%; height: auto; }
-svg { max-width: 46rem; }
+svg { max-width: 46rem; width: 100%; height: auto; }
 p { color: #555; margin: .2rem 0; }
 """
 
@@ -237,11 +208,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link to another page that is written in the same formats."""
+    """A link to another page that is written in the same formats; `stem` is its address without the extension."""
 
     text: str
     stem: str
-    """The address without its extension."""
 
 
 Block = Heading | str | tuple[str, ...] | Table | Picture | PageLink

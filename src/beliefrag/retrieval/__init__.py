@@ -1,9 +1,4 @@
-"""Find passages: the protocol of a retriever, the embedded BM25 engine, and readers for documents.
-
-`index_paths` turns files into an index, `Bm25Index` searches one, `IndexWriter` changes one passage by passage, and
-`docs_index` opens an up-to-date index of documents. `RETRIEVERS` holds all retrievers that can be chosen by name;
-`open_retriever` opens one over a `PassageSource`. `InjectedRetriever` makes any retriever imperfect on purpose.
-"""
+"""Find passages: the protocol of a retriever, the embedded BM25 engine, and readers for documents."""
 
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index

@@ -19,10 +19,9 @@ import tantivy
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import store
-from beliefrag.retrieval.documents import printable_path, split_sentences
-from beliefrag.retrieval.engine_errors import explain_engine_errors
+from beliefrag.retrieval.documents import links_of, printable_path, split_sentences
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
-from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow
+from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MOST_WORDS = 1024
-"""How many distinct words of a query count; the rest of a longer text is ignored, so that no query runs for minutes."""
+"""How many distinct words of a query count, so that no query runs for minutes."""
 SAMPLE_PASSAGES = 100
 """How many passages the score scale of a corpus is measured with."""
 
@@ -61,7 +60,7 @@ _Scored = tuple[float, tantivy.DocAddress]
 
 @runtime_checkable
 class MeasuresScores(Protocol):
-    """A retriever whose scores depend on corpus and query, so that real questions show where they lie."""
+    """A retriever whose scores depend on corpus and query."""
 
     def measure_score_scale(self, questions: Iterable[str]) -> ScoreScale:
         """Measure where the first scores of searches with these questions lie."""
@@ -77,10 +76,7 @@ def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: 
 
 
 def make_question(passage: Passage) -> str:
-    """Return ten words of one sentence of the passage, in order: a stand-in for a user's question.
-
-    Their scores lie where those of real searches lie (docs/results/score_scale.md). The passage seeds the choice.
-    """
+    """Return ten words of a sentence of the passage, a stand-in for a question (docs/results/score_scale.md)."""
     draw = random.Random(passage.id)  # noqa: S311
     sentences = [sentence.split() for sentence in split_sentences(passage.text)]
     words = draw.choice([each for each in sentences if len(each) >= _SENTENCE_WORDS] or [passage.text.split()])
@@ -89,11 +85,7 @@ def make_question(passage: Passage) -> str:
 
 
 class Bm25Index:
-    """Passages that can be searched by BM25 (k1 1.2, b 0.75) over their English-stemmed title and text.
-
-    An opened index is a snapshot: later commits do not change it, so the searches of a run agree with each other.
-    All methods may be called from several threads at once.
-    """
+    """A snapshot of passages that threads can search by BM25 (k1 1.2, b 0.75) over their stemmed title and text."""
 
     identity = f"bm25 k1=1.2 b=0.75 {ANALYSER}"
     """Names the ranking, for artifacts that are only valid with it."""
@@ -105,11 +97,7 @@ class Bm25Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Bm25Index:
-        """Open an index on disk, which needs no right to write.
-
-        Raises:
-            CorpusError: There is no index there, it is of another version, or it is damaged.
-        """
+        """Open an index on disk, which needs no right to write."""
         index = Path(path)
         for attempt in range(_ATTEMPTS):
             before = store.read_snapshot(index)
@@ -171,13 +159,7 @@ class Bm25Index:
         return measure_score_scale(self.search, questions)
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the k best passages for the words of the query, best first; equal scores by passage id.
-
-        The query is only words to search for, never syntax. A query without words finds nothing.
-
-        Raises:
-            RetrievalError: k is negative, or the index is damaged.
-        """
+        """Return the k best passages for the words of the query, best first; equal scores by passage id."""
         check_depth(k)
         with _explained("The search failed"):
             words = _words_query(self._schema, query)
@@ -229,7 +211,7 @@ class Bm25Index:
         with _explained("Passages could not be fetched"):
             everything, rising = tantivy.Query.all_query(), tantivy.Order.Asc
             found = self._searcher.search(everything, count, count=False, order_by_field=store.ORDER, order=rising).hits
-            # Ids that begin alike share the last place; all of them are looked at, not those that happen to lie first.
+            # Ids that begin alike share the last place: all of them are looked at.
             reach = tantivy.Query.range_query(
                 self._schema, store.ORDER, tantivy.FieldType.Integer, upper_bound=int(found[-1][0])
             )
@@ -249,15 +231,11 @@ class Bm25Index:
         for addresses in self._read_addresses():
             with _explained("Passages could not be read", CorpusError):
                 keys = self._searcher.fast_field_values(store.KEY, addresses)
-                rows = []
-                for key, address in zip(keys, addresses, strict=True):
-                    document = self._searcher.doc(address)
-                    first = document.get_first
-                    title, text = document.get_all(CONTENT)
-                    links = bytes(first(store.LINKS) or b"").decode()
-                    rows.append(
-                        PassageRow(int(key or 0), str(first(ID)), title, text, first(store.SOURCE) or "", links)
-                    )
+                read = [store.to_read_passage(self._searcher.doc(address))[0] for address in addresses]
+                rows = [
+                    PassageRow(int(key or 0), each.id, each.title, each.text, each.source, links_of(each))
+                    for key, each in zip(keys, read, strict=True)
+                ]
             yield rows
 
     def read_passages(self) -> Iterator[list[tuple[Passage, tuple[str, ...]]]]:
@@ -312,7 +290,7 @@ def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> Abs
 
 @dataclass(frozen=True, slots=True)
 class Bm25Options:
-    """The options of the embedded BM25 engine: none, since its ranking is fixed."""
+    """The options of the embedded BM25 engine: none."""
 
     identity: ClassVar[str] = Bm25Index.identity
 
@@ -345,10 +323,9 @@ def query_terms(text: str) -> list[str]:
 
 
 def _words_query(schema: tantivy.Schema, text: str) -> tantivy.Query | None:
-    """Return the search for the words of a text, or None when it has no word.
+    """Return the search for the words of a text, each an optional term, or None when it has no word.
 
-    A query is data: colons, quotes, brackets and words like AND in questions and model replies never reach tantivy's
-    query parser. Every word is one optional term.
+    A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
     """
     terms = query_terms(text)
     if not terms:

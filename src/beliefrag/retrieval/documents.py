@@ -125,7 +125,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ReadPassage(Passage):
-    """A passage as it was read, with its links, which only the graph of names needs."""
+    """A passage with its links, which only the graph of names needs."""
 
     links: str = ""
     """Its anchors and links as JSON, empty where it has none: `{"anchors": [...], "links": [[target, words], ...]}`."""
@@ -184,21 +184,17 @@ def detect_encoding(start: bytes, *, whole: bool = True) -> str:
             return encoding
     if b"\0" in start:
         raise Unreadable("is binary, or text in an encoding without a byte-order mark")
-    try:
+    with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(start, whole)
-    except UnicodeDecodeError:
-        return _guess_encoding(start[:_SAMPLE])
-    return "utf-8"
-
-
-def _guess_encoding(sample: bytes) -> str:
+        return "utf-8"
+    sample = start[:_SAMPLE]
     controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
     if controls * 50 > len(sample):
         raise Unreadable("is binary, not text")
     text = sample.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore")) - broken
-    # A few broken characters among many good ones are damage, and no reason to misread all the others.
+    # A few broken characters among many good ones are damage.
     return "utf-8" if broken * 4 < beyond_ascii else "cp1252"
 
 
@@ -241,17 +237,11 @@ def read_limited(path: Path) -> bytes:
 
 
 def printable_path(path: str | PurePath) -> str:
-    r"""Return a path as printable text; two different paths never give the same text.
-
-    Bytes that are not UTF-8 and control characters (a newline, a terminal's escape) become `\xNN` or `\uNNNN`, and a
-    backslash is doubled.
-    """
+    r"""Return a path as printable text, other bytes as `\xNN` or `\uNNNN`; two paths never give the same text."""
     text = os.fspath(path)
     if os.sep == "\\":
         text = text.replace("\\", "/")
-    if text.isprintable() and "\\" not in text:
-        return text
-    return "".join(_escape_character(character) for character in text)
+    return text if text.isprintable() and "\\" not in text else "".join(map(_escape_character, text))
 
 
 def _escape_character(character: str) -> str:
@@ -283,9 +273,7 @@ def find_words(text: str) -> list[tuple[int, int]]:
 def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a paragraph; nothing but spaces between them is lost.
 
-    Initials and abbreviations (`J. R. R. Tolkien`, `e.g.`, `U.S.`, `Dr.`) do not end a sentence, nor does a stop before
-    a small letter. An ambiguous text stays together: a sentence that is too long is cut later, a torn one loses its
-    meaning.
+    Initials and abbreviations do not end a sentence, nor does a stop before a small letter.
     """
     start = 0
     for end in _END.finditer(text):
@@ -312,8 +300,7 @@ def _ends_sentence(text: str, start: int, stop: int, following: str) -> bool:
 def split_text(text: str) -> list[str]:
     """Cut a text into pieces of about a hundred words, never more than `LONGEST`; only white space is lost.
 
-    A piece ends with a paragraph if it is long enough by then, else with a sentence. A sentence that is too long by
-    itself is cut between words.
+    A piece ends with a paragraph if it is long enough by then, else with a sentence, else between words.
     """
     pieces: list[str] = []
     current, size = "", 0
@@ -350,9 +337,8 @@ def _sentence_parts(paragraph: str) -> Iterator[tuple[str, int]]:
 def cut_document(document: Document) -> Iterator[Passage]:
     """Yield the passages of a document, each with the document's title.
 
-    A passage's id is made from the document's name and the passage's own words: reading an unchanged file again gives
-    the same ids, and a change in one place leaves the ids of all other passages alone. Rows that have an id keep it,
-    with `#2`, `#3` ... for further parts of a long one.
+    A passage's id is made from the document's name and the passage's own words. Rows that have an id keep it, with
+    `#2`, `#3` ... for further parts of a long one.
     """
     if document.own_id:
         texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
@@ -396,31 +382,23 @@ class _PlaceFinder:
 
     def find(self, piece: str, *, is_last: bool) -> tuple[str, str]:
         """Return the pages or lines of the next piece in words, and its anchors and links; empty where it has none."""
-        if not self._starts and not self._marks:
-            return "", ""
         before = self._seen
         self._seen += count_visible(piece)
-        return self._describe(before, max(self._seen - 1, 0)), self._write_links(is_last=is_last)
-
-    def _describe(self, first: int, last: int) -> str:
-        if not self._starts:
-            return ""
-        one, other = (self._numbers[max(bisect_right(self._starts, at) - 1, 0)] for at in (first, last))
-        return f"{self._unit} {one}" if one == other else f"{self._unit}s {one}-{other}"
+        place = ""
+        if self._starts:
+            ends = (before, max(self._seen - 1, 0))
+            one, other = (self._numbers[max(bisect_right(self._starts, at) - 1, 0)] for at in ends)
+            place = f"{self._unit} {one}" if one == other else f"{self._unit}s {one}-{other}"
+        return place, self._write_links(is_last=is_last)
 
     def _write_links(self, *, is_last: bool) -> str:
-        anchors: list[str] = []
-        links: list[tuple[str, str]] = []
-        while self._next_mark < len(self._marks):
-            mark = self._marks[self._next_mark]
-            if mark.offset >= self._seen and not is_last:
-                break
-            self._next_mark += 1
-            if mark.anchor is not None:
-                anchors.append(mark.anchor)
-            else:
-                links.append((mark.target, mark.words))
-        if not anchors and not links:
+        end = self._next_mark
+        while end < len(self._marks) and (is_last or self._marks[end].offset < self._seen):
+            end += 1
+        marks, self._next_mark = self._marks[self._next_mark : end], end
+        if not marks:
             return ""
+        anchors = [mark.anchor for mark in marks if mark.anchor is not None]
+        links = [(mark.target, mark.words) for mark in marks if mark.anchor is None]
         content = {"anchors": anchors[:_MOST_ANCHORS], "links": links[:_MOST_LINKS]}
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

@@ -122,9 +122,8 @@ def list_paths(paths: Paths) -> list[Path]:
 def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> FoundFiles:
     """Find all files to read below some paths, in the same order every time.
 
-    Hidden files and folders are passed over unless they are given, and so are indexes. A link to a file is read; a link
-    to a folder is not followed, so that no loop and no foreign folder is walked into. Anything that is not a regular
-    file (a pipe, a device) is skipped: opening it could wait for ever.
+    Hidden files and folders are passed over unless they are given, and so are indexes, links to folders, and anything
+    that is not a regular file.
     """
     roots = [os.path.realpath(path) for path in paths]
     for root in roots:
@@ -164,15 +163,15 @@ def _add_file(found: FoundFiles, path: str, name: str) -> None:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
             reason = "is not a regular file"
+        elif format_of(path) is None:
+            ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
+            reason = f"has a format that is not read ({ending or 'no ending'})"
     except OSError as problem:
         reason = f"cannot be read: {problem.strerror}"
-    if not reason and format_of(path) is None:
-        ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
-        reason = f"has a format that is not read ({ending or 'no ending'})"
     if reason:
         found.skipped.append(Skipped(printable_path(path), reason))
-        return
-    found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
+    else:
+        found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -180,44 +179,37 @@ def _is_below(path: str, root: str) -> bool:
 
 
 class FileReading:
-    """Reads a file and cuts it into passages as it is iterated over.
-
-    The iteration raises `Unreadable` when nothing (more) can be read from the file.
-    """
+    """Reads a file and cuts it into passages as it is iterated over; `Unreadable` ends the iteration."""
 
     def __init__(self, file: CorpusFile) -> None:
         self._file = file
         self._complaints: list[str] = []
         self._further = 0
-        self._loaded: tuple[list[Passage], str] | None = None
+        self._loaded: list[Passage] | None = None
+        self._reason = ""
         self.passages = 0
         """How many there were so far."""
 
     def load(self) -> None:
         """Read the whole file into memory, so that a worker can send it back."""
         passages: list[Passage] = []
-        reason = ""
         try:
             passages.extend(self)
         except Unreadable as problem:
-            reason = problem.message
-        self._loaded = passages, reason
-        self.passages = 0
+            self._reason = problem.message
+        self._loaded, self.passages = passages, 0
 
     def __iter__(self) -> Iterator[Passage]:
-        passages, reason = self._loaded or (self._read(), "")
-        for passage in passages:
+        for passage in self._read() if self._loaded is None else self._loaded:
             self.passages += 1
             yield passage
-        if not self.passages and not self._complaints:
-            reason = reason or "holds no text"
+        reason = self._reason or ("" if self.passages or self._complaints else "holds no text")
         if reason:
             raise Unreadable(reason)
 
     def complaints(self) -> list[str]:
         """Return what was left out: the first few cases, and how many more there were."""
-        more = [f"{self._further} more problems like these"] if self._further else []
-        return self._complaints + more
+        return self._complaints + ([f"{self._further} more problems like these"] if self._further else [])
 
     def _read(self) -> Iterator[Passage]:
         try:
@@ -226,7 +218,7 @@ class FileReading:
         except Unreadable:
             raise
         except Exception as problem:
-            # A parser may fail in any way on a broken file. The file is then skipped, by name, and the run goes on.
+            # A parser may fail in any way on a broken file, which is then skipped.
             reason = " ".join(str(problem).split())[:200]
             raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
 
@@ -246,11 +238,7 @@ def index_paths(
     vectors: DenseOptions | None = None,
     on: str | None = None,
 ) -> IndexReport:
-    """Index all documents below some paths; run it again at any time to take in what changed.
-
-    A file whose content is the same is not read again; the passages of a changed file are replaced; those of a file
-    that lay below one of the paths and is gone are removed. Work is committed as it goes: the next run completes one
-    that was killed, with the same result.
+    """Index all documents below some paths; run it again to take in what changed, or to complete a killed run.
 
     Args:
         paths: Files and folders. `documents.FORMATS` lists the formats that are read.
@@ -258,13 +246,7 @@ def index_paths(
         progress: Called as the work goes on.
         names: Whether to make the graph of names too, which linked retrieval needs.
         vectors: Make vectors for dense and hybrid retrieval too, with this embedding model.
-        on: `ray` or `ray:ADDRESS`, to read files and find names on the workers of a Ray cluster. This process alone
-            writes the index, which is the same as without them.
-
-    Raises:
-        EmptyCorpus: Nothing can be read; an index that existed before stays as it was.
-        CorpusError: A path does not exist, or the index cannot be written.
-        RetrievalError: The weights of the embedding model are not on this machine.
+        on: `ray` or `ray:ADDRESS`, to read files and find names on a Ray cluster; the index is the same.
     """
     began = time.monotonic()
     target, given = Path(out), list_paths(paths)
@@ -289,7 +271,6 @@ def index_paths(
                 writer.write_graph(map_items)
             model = ""
             if vectors is not None:
-                # Vectors need arrays and a runtime, which other indexes do not wait for.
                 from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
 
                 loaded = load_model(vectors)
@@ -330,11 +311,7 @@ def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:
 def docs_index(
     paths: Iterable[str | Path], cache: str | Path, *, progress: OnProgress | None = None, on: str | None = None
 ) -> tuple[Bm25Index, IndexReport]:
-    """Open an up-to-date index of some documents, building it the first time and reading only changes later.
-
-    When another process is refreshing the same documents, this one waits for it. An index in the cache that is damaged
-    or of an older version is built again.
-    """
+    """Open an up-to-date index of some documents in the cache; one that is damaged or older is built again."""
     documents = list(paths)
     place = docs_index_path(documents, cache)
 
@@ -364,12 +341,10 @@ def wait_while_busy(work: Callable[[], _T]) -> _T:
 def _empty_corpus_error(given: list[Path], skipped: list[Skipped]) -> EmptyCorpus:
     places = ", ".join(map(printable_path, given)) or "no path at all"
     named = [f"{item.path} {item.reason}" for item in skipped[:5]]
-    further = [f"and {len(skipped) - 5} more"] if len(skipped) > 5 else []
-    detail = f" Skipped: {'; '.join(named + further)}." if skipped else ""
-    return EmptyCorpus(
-        f"There is nothing to index in {places}.{detail}",
-        remedy=f"Give files or folders with documents in one of these formats: {', '.join(FORMATS)}.",
-    )
+    named += [f"and {len(skipped) - 5} more"] if len(skipped) > 5 else []
+    detail = f" Skipped: {'; '.join(named)}." if named else ""
+    remedy = f"Give files or folders with documents in one of these formats: {', '.join(FORMATS)}."
+    return EmptyCorpus(f"There is nothing to index in {places}.{detail}", remedy=remedy)
 
 
 class _ChangedFile(NamedTuple):
@@ -405,7 +380,7 @@ class _Refresh:
                 self._skip(each.file, f"cannot be read: {problem.strerror or problem}")
             self._done += 1
             waited = time.monotonic() - self._committed_at
-            # An index is never committed empty: if that is all there is, the run fails and the old one stays.
+            # An index is never committed empty.
             if len(self._writer) and (self._writer.uncommitted >= _COMMIT_PASSAGES or waited > _COMMIT_SECONDS):
                 self._writer.commit()
                 self._committed_at = time.monotonic()
@@ -421,7 +396,6 @@ class _Refresh:
             try:
                 changed = self._compare_file(path, file)
             except OSError as problem:
-                # The file exists but its content is unknown, so what the index has of it stays.
                 self._skip(file, f"cannot be read: {problem.strerror or problem}")
                 changed = None
             if changed:
@@ -445,7 +419,7 @@ class _Refresh:
 
     def _take_in(self, changed: _ChangedFile, reading: FileReading) -> None:
         path, file = changed.path, changed.file
-        # Recorded without a hash at first: after a kill, the next run knows it to be half done.
+        # Without a hash at first: after a kill, the next run knows it to be half done.
         self._writer.record(path, IndexedFile())
         try:
             self._count(self._writer.put_source(file.source, self._report_passages(file, reading)))
@@ -491,7 +465,7 @@ def _begin_reading(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
 
 
 def _read_remotely(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
-    """Read a file on a worker; one that is large, or not the same file there, is left to the process that writes."""
+    """Read a file on a worker; one that is large or differs there is left to the process that writes."""
     reading = FileReading(changed.file)
     with suppress(OSError):
         # The last time depends on the machine that a folder is mounted on.

@@ -1,8 +1,7 @@
 """Make any retriever imperfect on purpose: replace a seeded share of its hits by irrelevant or false passages.
 
-An injected passage takes the place and the score of the hit that it replaces, so only its text gives it away. The same
-seed and query inject the same passages, in any order of the searches. A larger share injects what a smaller one does,
-and more.
+An injected passage takes the place and the score of the hit that it replaces. The same seed and query inject the same
+passages, in any order of the searches; a larger share injects what a smaller one does, and more.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ _FUNCTION_WORDS = frozenset(
 
 
 class InjectedRetriever:
-    """A retriever around another one, some of whose hits are replaced.
-
-    It records what it injected, so that the episode can be judged afterwards. Make one for each episode.
+    """A retriever for one episode that replaces some hits of another one and records what it injected.
 
     Args:
         retriever: Searches.
@@ -42,8 +39,8 @@ class InjectedRetriever:
         pool: Where irrelevant passages are drawn from: they share no content word with the query or with `about`.
         about: The question.
         unfit: Whether a passage is never noise, such as one that holds the answer.
-        counterfactual: The share of hits that false passages replace, as far as there are any; they come before noise.
-        false_version: The passage that contradicts a given one and replaces it, or None where there is none.
+        counterfactual: The share of hits that false passages replace, before noise.
+        false_version: The passage that contradicts a given one and replaces it, if any.
         false_passages: Further false passages, for places that false versions leave open.
         seed: The seed of all draws.
     """
@@ -122,7 +119,7 @@ class InjectedRetriever:
         found: list[Passage] = []
         for most in (min(_FEW, len(self._pool)), len(self._pool)):
             drawn = map(self._pool.__getitem__, self._seeded_draw("pool", query).sample(range(len(self._pool)), most))
-            # What the first look found stays and comes first: a smaller share may have been content with it.
+            # What was found first stays: a smaller share may have been content with it.
             known |= {passage.id for passage in found}
             fitting = (passage for passage in drawn if passage.id not in known and self._is_irrelevant(passage, words))
             found += itertools.islice(fitting, len(places) - len(found))

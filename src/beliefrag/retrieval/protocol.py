@@ -1,7 +1,6 @@
 """The protocol of a retriever, the registry of retrievers by name, and the passages that they are opened over.
 
-A new retriever is one file: a class with the three members of `Retriever`, and a function that opens it from its
-options and a `PassageSource`, registered in `RETRIEVERS`. CONTRIBUTING.md shows one.
+CONTRIBUTING.md shows how to write one.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
 
 
 IGNORE_SCORES = None
-"""The score scale of a retriever whose scores mean nothing.
-
-Relevance then stays at one half, which moves the belief in reliability neither up nor down.
-"""
+"""The score scale of a retriever whose scores mean nothing: relevance stays at one half."""
 _ONE_SOURCE = "Name documents, or an index made with 'beliefrag index'."
 
 
@@ -36,18 +32,12 @@ class Retriever(Protocol):
 
     @property
     def identity(self) -> str | None:
-        """The name of the ranking (engine, embedding, settings).
-
-        A calibration that was fitted with another ranking is refused. With None the answer says that it may not fit.
-        """
+        """The name of the ranking (engine, embedding, settings), for calibrations that only hold with it, or None."""
         ...
 
     @property
     def score_scale(self) -> ScoreScale | None:
-        """Where the first scores of ordinary searches lie, and how far they spread.
-
-        A cosine of 0.7 is excellent with one embedding and noise with the next. `IGNORE_SCORES` if it is unknown.
-        """
+        """Where the first scores of ordinary searches lie, and how far they spread, or `IGNORE_SCORES`."""
         ...
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
@@ -62,19 +52,7 @@ class Retriever(Protocol):
 
 
 class PassageSource:
-    """The passages that a retriever searches, or none at all for an engine elsewhere.
-
-    The index is opened when it is first asked for, and only once.
-
-    Args:
-        docs: Files and folders; their index is kept in the cache and refreshed.
-        index: A folder that `beliefrag index` made.
-        passages: Passages to hold in memory.
-        progress: Called while documents are read.
-
-    Raises:
-        SettingsError: More than one of `docs`, `index` and `passages` was given.
-    """
+    """The passages that a retriever searches: documents, an index or passages in memory; opened when first needed."""
 
     def __init__(
         self,
@@ -180,17 +158,15 @@ def check_depth(k: int) -> None:
 
 def check_retriever(retriever: object) -> Retriever:
     """Return the retriever, or raise `SettingsError` if it lacks a member of `Retriever`."""
-    remedy = ""
+    missing = ""
     if not callable(getattr(retriever, "search", None)):
-        remedy = "a method search(query, k)."
+        missing = "a method search(query, k)."
     elif not isinstance(getattr(retriever, "score_scale", "missing"), ScoreScale | None):
-        remedy = (
-            "an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES if its scores mean nothing."
-        )
+        missing = "an attribute score_scale: a beliefrag.retrieval.ScoreScale, or IGNORE_SCORES."
     elif not hasattr(retriever, "identity"):
-        remedy = "an attribute identity: a short text that names the ranking and its settings, or None."
-    if remedy:
-        raise SettingsError(f"A {type(retriever).__name__} is not a retriever.", remedy=f"Give it {remedy}")
+        missing = "an attribute identity: a short text that names the ranking and its settings, or None."
+    if missing:
+        raise SettingsError(f"A {type(retriever).__name__} is not a retriever.", remedy=f"Give it {missing}")
     return cast("Retriever", retriever)
 
 
@@ -214,14 +190,7 @@ def describe_engine(retriever: Retriever) -> str | None:
 
 
 def open_retriever(choice: ExtensionChoice[Retriever, PassageSource], source: PassageSource) -> Retriever:
-    """Open the retriever that was chosen.
-
-    Raises:
-        SettingsError: It needs passages and none were given, it does not use those that were given, or it lacks a
-            member of `Retriever`.
-        CorpusError: The documents or the index cannot be used.
-        RetrievalError: The engine elsewhere cannot be reached.
-    """
+    """Open the retriever that was chosen; `SettingsError` if it does not use the passages that were given."""
     retriever = check_retriever(choice.build(source))
     if source.is_given and not source.is_used:
         raise SettingsError(

@@ -1,28 +1,29 @@
 """The files of an index: passages in the segments of tantivy, and a manifest that describes what they hold.
 
-Tantivy commits atomically but knows nothing of fingerprints and files. So the manifest is replaced before every commit:
-it has tantivy's number of the commit that it builds on (`base`), and what the index holds before and after the next
-one. If tantivy's own number has passed `base` the commit has happened, otherwise it has not: after any kill the two
-agree. Readers need the first line only, take no lock and write nothing.
+Before every commit the manifest is replaced: it has tantivy's number of the commit that it builds on (`base`), and what
+the index holds before and after the next one. If tantivy's own number has passed `base`, the commit has happened: after
+any kill the two agree. Readers need the first line only, take no lock and write nothing.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
 
-from beliefrag.errors import CorpusError
+from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
+from beliefrag.paths import cache_dir
 from beliefrag.retrieval.documents import ReadPassage, links_of, printable_path
-from beliefrag.retrieval.engine_errors import is_permission_denied
 from beliefrag.types import Passage
 
 MANIFEST = "beliefrag-index.jsonl"
@@ -47,6 +48,15 @@ _FORMAT = 2
 _ALWAYS = -1  # A `base` that every store has passed.
 _LONGEST_ID = 512
 
+# What the operating system said, as tantivy quotes it, and what tantivy says when one of its threads could not write.
+_SYSTEM_WORDS = re.compile(r"message: \"([^\"]+)\"|([A-Z][\w ,'/-]+?) \(os error \d+\)")
+_SYSTEM_NUMBER = re.compile(r"\bcode: (\d+)\b|\(os error (\d+)\)")
+_HIDDEN_CAUSE = re.compile(r"writer was killed|error occurred in a thread")
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_PERMISSION = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_FOLDER = frozenset({errno.ENOTDIR, errno.EEXIST})
+_LARGE_FILE = 128 * 1024 * 1024
+
 
 class IndexUnusable(CorpusError):
     """An index is damaged or of another version; building it again helps."""
@@ -70,11 +80,7 @@ class PassageRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CorpusState:
-    """The number of passages, and the sum (modulo 2^256) of one SHA-256 per passage.
-
-    The sum does not depend on the order of the passages: an index grown in a hundred steps and one built at once agree.
-    It does not protect against collisions that are constructed on purpose.
-    """
+    """The number of passages, and the sum (modulo 2^256) of one SHA-256 per passage, in whatever order."""
 
     passages: int
     total: int
@@ -123,10 +129,7 @@ def passage_key(digest: int) -> int:
 
 
 def check_passage(passage: Passage) -> Passage:
-    """Return the passage, or raise `CorpusError` if its id is empty, too long or not printable.
-
-    Ids reach prompts, traces and terminals.
-    """
+    """Return the passage, or raise `CorpusError` if its id is empty, too long or not printable."""
     name = passage.id
     # A character has four bytes at most, so the bytes of short ids need not be counted.
     if not name or not name.isprintable() or (4 * len(name) > _LONGEST_ID and len(name.encode()) > _LONGEST_ID):
@@ -138,11 +141,7 @@ def check_passage(passage: Passage) -> Passage:
 
 
 def index_schema() -> tantivy.Schema:
-    """Return the fields of an index.
-
-    Title and text are two values of one field, so that BM25 sees a single text with a single length while both come
-    back apart. A passage can have several sources: the same row may stand in two files.
-    """
+    """Return the fields of an index; title and text are two values of one field, which BM25 sees as a single text."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(SOURCE, stored=True, tokenizer_name="raw", index_option="basic")
@@ -156,11 +155,10 @@ def index_schema() -> tantivy.Schema:
 
 def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantivy.Document:
     """Return what tantivy stores and indexes for a passage."""
-    # The first eight bytes of the id as a number that sorts like the id (UTF-8 bytes sort like code points): hits of
-    # equal score can then be ordered by id without fetching all of them.
+    # The first eight bytes of the id as a number that sorts like the id: hits of equal score can then be ordered by id
+    # without fetching all of them.
     identifier = passage.id
     order = int.from_bytes(identifier[:8].encode()[:8].ljust(8, b"\0")) - (1 << 63)
-    # Adding field by field takes half the time of giving all at once.
     document = tantivy.Document()
     document.add_text(ID, identifier)
     for source in sources:
@@ -195,11 +193,7 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
 
 
 def create_store(index: Path) -> None:
-    """Make an empty store unless there is one.
-
-    It is made aside and renamed, so that of two processes which create an index at the same moment none can empty the
-    store that the other has already filled.
-    """
+    """Make an empty store unless there is one; made aside and renamed, it never empties another process's store."""
     if (index / STORE).exists():
         return
     with tempfile.TemporaryDirectory(prefix="new-", dir=index, ignore_cleanup_errors=True) as aside:
@@ -216,8 +210,7 @@ def create_store(index: Path) -> None:
 def open_searcher(index: Path) -> tuple[tantivy.Searcher, tantivy.Schema]:
     """Return a view of the store as it is now, which later commits do not change.
 
-    Tantivy takes a lock file even to read. A read-only folder (a container image, another user's index) is opened
-    through a temporary folder of links; the segments themselves are mapped from where they lie.
+    Tantivy takes a lock file even to read, so a read-only folder is opened through a temporary folder of links.
     """
     store = index / STORE
     try:
@@ -250,11 +243,7 @@ def dead_passages(index: Path) -> int:
 
 
 def read_snapshot(index: Path) -> Snapshot:
-    """Return what an index holds at this moment.
-
-    Raises:
-        CorpusError: The index is missing, of another version, or damaged.
-    """
+    """Return what an index holds at this moment."""
     with _explain_read_errors(index), (index / MANIFEST).open("rb") as manifest:
         snapshot, _ = _read_head(index, manifest.readline())
     return snapshot
@@ -284,11 +273,7 @@ def write_manifest(
     *,
     expects_commit: bool,
 ) -> None:
-    """Replace the manifest, whole or not at all.
-
-    The index goes from `before` to `after`, and `files` change (None for one that is no longer indexed), with the next
-    commit of tantivy or at once.
-    """
+    """Replace the manifest, whole or not at all: the next commit, or this, makes `before` `after` and changes files."""
     head: dict[str, Any] = {
         "beliefrag_index": _FORMAT,
         "base": _read_meta(index)["opstamp"] if expects_commit else _ALWAYS,
@@ -351,3 +336,97 @@ def _explain_read_errors(index: Path) -> Iterator[None]:
         raise CorpusError(f"The index {name} cannot be read: {reason}.", remedy="Check its permissions.") from problem
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise IndexUnusable(f"The index {name} is damaged: its manifest cannot be read.", remedy=REBUILD) from problem
+
+
+def explain_engine_errors(kind: type[BeliefRAGError], message: str, *, remedy: str) -> AbstractContextManager[None]:
+    """Turn every error of the engine into one of ours: the message, and the engine's own words."""
+    return _replace_errors(lambda problem: kind(f"{message}: {_one_line(problem)}.", remedy=remedy))
+
+
+def explain_write_errors(index: Path) -> AbstractContextManager[None]:
+    """Turn every failure to write an index into one error, with the remedy for what the system said."""
+    return _replace_errors(lambda problem: _make_write_error(index, problem))
+
+
+def is_permission_denied(problem: BaseException) -> bool:
+    """Return whether tantivy failed because it may not write where the store lies."""
+    return "PermissionDenied" in str(problem) or "ReadOnlyFilesystem" in str(problem)
+
+
+def is_disk_refusal(problem: BaseException) -> bool:
+    """Return whether the system did not let the engine write, so that the files of the index need not be damaged."""
+    return is_permission_denied(problem) or _system_number(problem) in _NO_SPACE | _NO_PERMISSION
+
+
+@contextmanager
+def _replace_errors(make_error: Callable[[BaseException], BeliefRAGError]) -> Iterator[None]:
+    try:
+        yield
+    except BeliefRAGError:
+        raise
+    except BaseException as problem:
+        # On a damaged file tantivy may panic; that arrives as a BaseException whose class cannot be imported.
+        expected = isinstance(problem, OSError | RuntimeError | ValueError | KeyError)
+        if not expected and type(problem).__name__ != "PanicException":
+            raise
+        raise make_error(problem) from problem
+
+
+def _make_write_error(index: Path, problem: BaseException) -> CorpusError:
+    number, words = _system_number(problem), _one_line(problem)
+    # numpy counts what it could not write, and does not say why.
+    if number is None and (isinstance(problem, OSError) or _HIDDEN_CAUSE.search(str(problem))):
+        refused = _probe_folder(index)
+        number = refused.errno if refused else errno.ENOSPC
+        words = _one_line(refused) if refused else "the disk is full or failing"
+    folder = "set BELIEFRAG_CACHE_DIR to a folder" if _is_in_cache(index) else "name a folder"
+    if number in _NO_SPACE:
+        limit = ", raise the limit on the size of a file (ulimit -f)" if number == errno.EFBIG else ""
+        again = "then index the documents again: what was committed is kept"
+        remedy = f"Free some space{limit} or {folder} on another disk, {again}."
+    elif number in _NO_PERMISSION:
+        remedy = f"Check its permissions, or {folder} that can be written to."
+    elif number in _NO_FOLDER:
+        remedy = f"A file is in the way: {folder}."
+    else:
+        remedy = "Check free space and permissions, then run again: what was committed is kept."
+    return CorpusError(f"The index {printable_path(index)} cannot be written: {words}.", remedy=remedy)
+
+
+def _probe_folder(folder: Path) -> OSError | None:
+    """Write a small file that has no name; return the error with which the system refuses it, if it does."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(65536))
+            file.flush()
+            os.fsync(file.fileno())
+            # It takes no space, and fails if files must not be that large.
+            file.truncate(_LARGE_FILE)
+    except OSError as refused:
+        return refused
+    return None
+
+
+def _is_in_cache(index: Path) -> bool:
+    try:
+        return index.absolute().is_relative_to(cache_dir())
+    except SettingsError:
+        return False
+
+
+def _system_number(problem: BaseException) -> int | None:
+    """Return the number of the system's error, even if the engine only quotes it."""
+    if isinstance(problem, OSError):
+        return problem.errno
+    quoted = _SYSTEM_NUMBER.search(str(problem))
+    return int(quoted[1] or quoted[2]) if quoted else None
+
+
+def _one_line(problem: BaseException) -> str:
+    """Return what went wrong without a full stop, in the words of the system if the engine quotes them."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    text = " ".join(str(problem).split())
+    if quoted := _SYSTEM_WORDS.search(text):
+        return quoted[1] or quoted[2]
+    return text[:300].rstrip(".") or type(problem).__name__

@@ -9,9 +9,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import tantivy
 
@@ -20,8 +19,7 @@ from beliefrag.paths import cache_dir
 from beliefrag.retrieval import store
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import links_of, printable_path
-from beliefrag.retrieval.engine_errors import explain_write_errors, is_disk_refusal
-from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile
+from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile, explain_write_errors, is_disk_refusal
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
@@ -33,16 +31,13 @@ if TYPE_CHECKING:
 HEAP = 128_000_000
 """Bytes that tantivy gathers in memory before it writes a segment."""
 THREADS = min(4, os.cpu_count() or 1)
-"""Threads that tantivy indexes with. More of them make more and smaller segments, which slow down every search."""
+"""Threads that tantivy indexes with; more make more segments, which slow down every search."""
 QUICKLY_REWRITTEN = 20_000
 """How many passages an index may have that is rewritten whenever a passage was deleted."""
 
-_BLOCK = 500
 _PAGE = 10_000
 _OURS = re.compile(rf"new-.+|names-[0-9a-f]{{32}}|vectors|{STORE}")
 """What a folder may hold before it has a manifest: a graph of names and vectors can be made before passages are."""
-
-_T = TypeVar("_T")
 
 
 class IndexBusy(CorpusError):
@@ -68,14 +63,11 @@ class _Stored(NamedTuple):
 class IndexWriter:
     """Add, replace and delete passages of an index on disk, whose folder is made if it does not exist.
 
-    Nothing is visible to readers before a commit. What is uncommitted when the process dies is lost, and the lock with
-    it; the same calls made again complete the work. To keep memory bounded the writer also commits by itself when a
-    batch is full. As a context manager it commits at the end, or drops what is uncommitted when an exception passes
-    through. It belongs to one thread.
+    Readers see nothing before a commit, which also happens when a batch is full. What is uncommitted when the process
+    dies is lost, and the lock with it. A context manager commits at its end, except after an exception.
 
     Raises:
         IndexBusy: Another writer is at work.
-        CorpusError: The folder holds something else, or it cannot be written.
     """
 
     batch = 50_000
@@ -131,59 +123,54 @@ class IndexWriter:
 
     @property
     def files(self) -> Mapping[str, IndexedFile]:
-        """The files that are recorded as indexed, by path, as of the last commit."""
+        """The indexed files by path, as of the last commit."""
         return self._files
 
     def record(self, path: str, record: IndexedFile | None) -> None:
-        """Record with the next commit that a file is indexed in this state, or (None) no longer at all."""
+        """Record with the next commit that a file is indexed in this state, or (None) no longer."""
         self._changed_files[path] = record
 
     def add(self, passages: Iterable[Passage]) -> PassageChange:
         """Add passages; one with a known id replaces the passage that has it."""
         added = removed = 0
-        for block in _cut_blocks(passages):
+        for passage in passages:
             with explain_write_errors(self.path):
-                for passage in block:
-                    new = _Stored(_checked_digest(passage), (passage.source,), passage.place, links_of(passage))
-                    held = self._find_stored(passage.id)
-                    if held != new:
-                        added += 1
-                        removed += held is not None
-                        self._put(passage, new, held)
+                new = _Stored(_checked_digest(passage), (passage.source,), passage.place, links_of(passage))
+                held = self._find_stored(passage.id)
+                if held != new:
+                    added += 1
+                    removed += held is not None
+                    self._put(passage, new, held)
         return PassageChange(added, removed)
 
     def delete(self, ids: Iterable[str]) -> int:
         """Delete passages by id and return how many of them the index held."""
         count = 0
-        for block in _cut_blocks(ids):
+        for passage_id in ids:
             with explain_write_errors(self.path):
-                for passage_id in block:
-                    held = self._find_stored(passage_id)
-                    if held is not None:
-                        self._drop(passage_id, held)
-                        count += 1
+                if held := self._find_stored(passage_id):
+                    self._drop(passage_id, held)
+                    count += 1
         return count
 
     def put_source(self, source: str, passages: Iterable[Passage]) -> PassageChange:
         """Make these passages exactly what the index holds from a source; none at all removes the source.
 
-        Unchanged passages stay untouched. A passage that another source holds too is stored once, and stays until its
-        last source is gone. Where the id is taken by other content, the passage gets an id of its own: the id, `~` and
-        eight digits of its content.
+        A passage that another source holds too is stored once, and stays until its last source is gone. Where the id is
+        taken by other content, the passage gets an id of its own: the id, `~` and eight digits of its content.
         """
         added = removed = 0
         with explain_write_errors(self.path):
             stale = self._ids_of(source)
-        for block in _cut_blocks(passages):
+        for given in passages:
             with explain_write_errors(self.path):
-                for given in block:
-                    passage, new, held = self._choose_id(given, source, stale)
-                    stale.discard(passage.id)
-                    if held is None or held.digest != new.digest:
-                        added += 1
-                        removed += held is not None
-                    if held != new:
-                        self._put(passage, new, held)
+                passage, new, held = self._choose_id(given, source, stale)
+                stale.discard(passage.id)
+                if held is None or held.digest != new.digest:
+                    added += 1
+                    removed += held is not None
+                if held != new:
+                    self._put(passage, new, held)
         with explain_write_errors(self.path):
             for passage_id in sorted(stale):
                 removed += self._remove_source(passage_id, source)
@@ -203,7 +190,7 @@ class IndexWriter:
                 self.path, self._committed, state, self._files, self._changed_files, expects_commit=has_passages
             )
             if self._links_changed:
-                # The fingerprint does not cover links: a graph for these texts may exist that has other links.
+                # The fingerprint does not cover links: a graph for these texts may have others.
                 shutil.rmtree(self.path / f"names-{state.fingerprint}", ignore_errors=True)
             if has_passages:
                 self._commit_engine()
@@ -212,10 +199,9 @@ class IndexWriter:
             self._begin_batch()
 
     def compact(self) -> bool:
-        """Rewrite the index without what deleted passages left behind, and return whether it was done.
+        """Rewrite the index without deleted passages, which BM25 counts in its statistics; return whether it was done.
 
-        BM25 counts deleted passages in its statistics, so scores depend on the history of an index until it is
-        rewritten. That is done when it takes about a second or when the dead are more than a tenth of the living.
+        It is done when it takes about a second or when the dead are more than a tenth of the living.
         """
         self.commit()
         with explain_write_errors(self.path):
@@ -232,10 +218,7 @@ class IndexWriter:
         return True
 
     def write_graph(self, map_blocks: MapBlocks = map) -> bool:
-        """Make the graph of names for linked retrieval, and return whether it was missing.
-
-        `map_blocks` finds the names in blocks of passages, in this process or on workers.
-        """
+        """Make the graph of names for linked retrieval, and return whether it was missing."""
         # A search by words does not wait for the import of numpy.
         from beliefrag.retrieval.linked.linked_retriever import write_graph  # noqa: PLC0415
 
@@ -270,10 +253,9 @@ class IndexWriter:
         except ValueError as problem:
             if "LockBusy" not in str(problem):
                 raise
-            raise IndexBusy(
-                f"The index {printable_path(self.path)} is being written by another process.",
-                remedy="Wait until that one has finished, or write to another directory.",
-            ) from problem
+            what = f"The index {printable_path(self.path)} is being written by another process."
+            remedy = "Wait until that one has finished, or write to another directory."
+            raise IndexBusy(what, remedy=remedy) from problem
 
     def _begin_batch(self) -> None:
         self._index.reload()
@@ -286,7 +268,7 @@ class IndexWriter:
         self._links_changed = False
 
     def _commit_engine(self) -> None:
-        # Should the commit fail, only the next writer can find out whether it happened; this one must not write on.
+        # After a failure only the next writer can find out whether the commit happened.
         self._failed = True
         self._engine.commit()
         self._failed = False
@@ -315,7 +297,7 @@ class IndexWriter:
         """Return what the index will hold under an id after the next commit."""
         if passage_id in self._pending:
             return self._pending[passage_id]
-        # A look into the term dictionary is ten times cheaper than a search, and most ids are new.
+        # Ten times cheaper than a search, and most ids are new.
         if not self._committed.passages or not self._searcher.doc_freq(store.ID, passage_id):
             return None
         passage, sources = self._find_committed(passage_id)
@@ -388,17 +370,9 @@ def _open_store(path: Path) -> tantivy.Index:
 
 
 def _return_free_memory() -> None:
-    # glibc keeps freed memory apart for each thread of the engine, and the next batch seldom asks for the same sizes:
-    # without this an index of a million passages takes twice the memory. Other libraries do not have the function.
+    # glibc keeps freed memory apart for each thread: a million passages would take twice the memory.
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _cut_blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
-    """Yield items in short lists, so that a failure to make an item is not taken for a failure to write."""
-    rest = iter(items)
-    while block := list(islice(rest, _BLOCK)):
-        yield block
 
 
 def _checked_digest(passage: Passage) -> int:

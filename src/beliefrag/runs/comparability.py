@@ -1,6 +1,6 @@
-"""May these two runs be compared, or one go on as the other? Answered here, by what they were made with.
+"""Whether two runs may be compared, or one go on as the other, by what they were made with.
 
-Each caller says which aspects count for it, and what may differ within them. `differences` names what differs.
+Each caller chooses the aspects that count, and what may differ within them.
 """
 
 from __future__ import annotations
@@ -16,40 +16,28 @@ from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord, thres
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"budget": asdict(Budget()), "thresholds": asdict(Thresholds())}
-"""A limit or threshold that did not exist when a run was made stood where its default stands."""
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
 """What a run's first calibrated method decides with."""
 
 
 class Aspect(StrEnum):
-    """Something that shapes the numbers of a run."""
+    """Something that shapes the numbers of a run, for the methods and datasets that both runs have."""
 
     MODEL = "model"
     VERIFIER = "verifier"
     RETRIEVER = "retriever"
-    """The retriever, without what is injected into its hits."""
     PACK = "pack"
-    """How many words of evidence a prompt shows."""
     BUDGET = "budget"
     THRESHOLDS = "threshold"
     SEED = "seed"
     INJECTION = "injection"
     METHOD_OPTIONS = "options"
-    """The options of the methods that both runs have."""
     PROMPTS = "prompt"
     CALIBRATION = "calibration"
     JUDGE = "judge"
     CORPUS = "corpus"
-    """The passages of the datasets that both runs have."""
     QUESTIONS = "questions"
-    """The questions and gold answers of the datasets that both runs have."""
     ANSWERABILITY = "answerability"
-    """What the calibrated methods decide with, on the datasets that both runs have."""
-
-
-_OF_METHODS = (Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.CALIBRATION)
-"""What each method brings; compared for the methods that both runs have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,57 +62,48 @@ def differences(
 ) -> Iterator[RunDifference]:
     """List what two runs were made with that is not the same, aspect by aspect.
 
-    Args:
-        first: A run.
-        second: Another one.
-        aspects: What counts, in the order in which it is told.
-        is_same_model: Whether two identities of models stand for one model.
-        prompts: The names of the prompts that count; by default those that both runs have, for a prompt that a run did
-            not have yet shaped nothing in it.
-        free_thresholds: Thresholds that may differ.
+    By default the prompts count that both runs have, for a prompt that a run did not have yet shaped nothing in it.
     """
     if prompts is None:
         prompts = sorted(first.prompts.keys() & second.prompts.keys())
+    methods = [name for name in first.methods if name in second.methods]
+    datasets = sorted(first.datasets.keys() & second.datasets.keys())
     for aspect in aspects:
-        for name, one, other in _values(aspect, first, second, prompts):
-            same = is_same_model(one, other) if aspect is Aspect.MODEL else one == other
-            if not same and not (aspect is Aspect.THRESHOLDS and name in free_thresholds):
-                yield RunDifference(aspect, _words(aspect, name), _show(one), _show(other))
+        one, other = (_values(aspect, run, methods, datasets, prompts) for run in (first, second))
+        for name, part in {**one, **other}:
+            ours, theirs = one.get((name, part)), other.get((name, part))
+            same = is_same_model(str(ours), str(theirs)) if aspect is Aspect.MODEL else ours == theirs
+            if not same and not (aspect is Aspect.THRESHOLDS and part in free_thresholds):
+                yield RunDifference(aspect, _words(aspect, part), _show(ours), _show(theirs))
 
 
 def _values(
-    aspect: Aspect, first: RunRecord, second: RunRecord, prompts: Collection[str]
-) -> Iterator[tuple[str, Any, Any]]:
-    """Return the two values of each thing that an aspect is made of, by name."""
-    shared = [(first.setups[name], second.setups[name]) for name in first.methods if name in second.methods]
-    if aspect is Aspect.BUDGET:
-        one, other = ({**_DEFAULTS["budget"], **run.budget} for run in (first, second))
-        yield from ((name, one.get(name), other.get(name)) for name in {**one, **other})
-    elif aspect is Aspect.THRESHOLDS:
-        for setups in shared:
-            one, other = ({**_DEFAULTS["thresholds"], **setup.thresholds} for setup in setups)
-            yield from ((name, one.get(name), other.get(name)) for name in {**one, **other})
-    elif aspect in _OF_METHODS:
-        yield from (("", getattr(one, aspect), getattr(other, aspect)) for one, other in shared)
-    elif aspect is Aspect.METHOD_OPTIONS:
-        for name in first.methods:
-            if name in second.methods:
-                yield name, first.method_options.get(name, ""), second.method_options.get(name, "")
-    elif aspect is Aspect.PROMPTS:
-        yield from ((name, first.prompts.get(name), second.prompts.get(name)) for name in prompts)
-    elif aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY):
-        for name in sorted(first.datasets.keys() & second.datasets.keys()):
-            yield name, _of_dataset(aspect, first, name), _of_dataset(aspect, second, name)
-    else:
-        yield "", getattr(first, aspect), getattr(second, aspect)
-
-
-def _of_dataset(aspect: Aspect, run: RunRecord, name: str) -> str:
-    if aspect is Aspect.CORPUS:
-        return run.datasets[name].fingerprint
-    if aspect is Aspect.QUESTIONS:
-        return run.datasets[name].gold
-    return run.interventions.get(name, "its own")
+    aspect: Aspect, run: RunRecord, methods: Iterable[str], datasets: Iterable[str], prompts: Iterable[str]
+) -> dict[tuple[str, str], Any]:
+    """Return all values that an aspect is made of, each by its method and its name within the aspect."""
+    found: dict[tuple[str, str], Any]
+    match aspect:
+        # A limit or threshold that did not exist when a run was made stood where its default stands.
+        case Aspect.BUDGET:
+            found = {("", name): value for name, value in {**asdict(Budget()), **run.budget}.items()}
+        case Aspect.THRESHOLDS:
+            held = {method: {**asdict(Thresholds()), **run.setups[method].thresholds} for method in methods}
+            found = {(method, name): value for method, values in held.items() for name, value in values.items()}
+        case Aspect.VERIFIER | Aspect.RETRIEVER | Aspect.PACK | Aspect.CALIBRATION:
+            found = {(method, ""): getattr(run.setups[method], aspect) for method in methods}
+        case Aspect.METHOD_OPTIONS:
+            found = {("", method): run.method_options.get(method, "") for method in methods}
+        case Aspect.PROMPTS:
+            found = {("", name): run.prompts.get(name) for name in prompts}
+        case Aspect.CORPUS:
+            found = {("", name): run.datasets[name].fingerprint for name in datasets}
+        case Aspect.QUESTIONS:
+            found = {("", name): run.datasets[name].gold for name in datasets}
+        case Aspect.ANSWERABILITY:
+            found = {("", name): run.interventions.get(name, "its own") for name in datasets}
+        case _:
+            found = {("", ""): getattr(run, aspect)}
+    return found
 
 
 def _words(aspect: Aspect, name: str) -> str:
@@ -143,12 +122,9 @@ def _show(value: Any) -> Any:
 
 
 def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
-    """Return why a run was not made as it is required to be, in words.
+    """Return why a run was not made as it is required to be, in words; the seed of its injection does not matter.
 
-    Args:
-        run: The run.
-        required: Settings by their dotted names, such as `thresholds.answer`, with the values that they must have.
-        injection: What must have taken the place of what searches find. With which seed it was drawn does not matter.
+    The required settings have dotted names, such as `thresholds.answer`.
     """
     had = run.injection or Injection()
     if (had.noise, had.counterfactual) != (injection.noise, injection.counterfactual):
@@ -166,7 +142,9 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
 
     Other versions of the software do not matter, since most change no number; they are all kept.
     """
-    for difference in _resume_differences(before, now):
+    aspects = [each for each in Aspect if each is not Aspect.JUDGE or (before.judge and now.judge)]
+    # A prompt that did not exist when the run began shaped nothing in it.
+    for difference in differences(before, now, aspects, prompts=before.prompts):
         raise RunChanged(
             f"This run began with the {difference.what} {difference.first}, and is asked to go on with "
             f"{difference.second}.",
@@ -180,6 +158,9 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             "seen_by_calibration": _join(known.seen_by_calibration, dataset.seen_by_calibration),
         }
         datasets[name] = dataset.model_copy(update=grown)
+    # What a run without a calibrated method left open, the first such method sets.
+    first_calibrated = now.calibrated and not before.calibrated
+    settings = {name: now.settings[name] for name in _CALIBRATED_SETTINGS if first_calibrated and name in now.settings}
     others = [now.versions] if now.versions not in (before.versions, *before.later_versions) else []
     return before.model_copy(
         update={
@@ -193,32 +174,9 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
             # The newest word on prices counts: they shape no number, and a corrected one should be taken.
             "price": now.price or before.price,
             "judge_price": now.judge_price or before.judge_price,
-            **(_calibrated_parts(before, now) if now.calibrated and not before.calibrated else {}),
+            "settings": {**before.settings, **settings},
         }
     )
-
-
-def _resume_differences(before: RunRecord, now: RunRecord) -> Iterator[RunDifference]:
-    aspects = [
-        *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.BUDGET, Aspect.THRESHOLDS),
-        *(Aspect.SEED, Aspect.INJECTION, Aspect.METHOD_OPTIONS, Aspect.PROMPTS),
-        Aspect.CALIBRATION,
-        *((Aspect.JUDGE,) if before.judge and now.judge else ()),
-        *(Aspect.CORPUS, Aspect.QUESTIONS, Aspect.ANSWERABILITY),
-    ]
-    return differences(
-        before,
-        now,
-        aspects,
-        # A prompt that did not exist when the run began shaped nothing in it.
-        prompts=before.prompts,
-    )
-
-
-def _calibrated_parts(before: RunRecord, now: RunRecord) -> dict[str, Any]:
-    """Return what a run without a calibrated method left open, as the first such method sets it."""
-    settings = {name: value for name, value in now.settings.items() if name in _CALIBRATED_SETTINGS}
-    return {"settings": {**before.settings, **settings}}
 
 
 def _join(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,13 +8,11 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
 
 from beliefrag._version import __version__
 from beliefrag.answering.packing import describe_packing
@@ -29,7 +27,7 @@ from beliefrag.types import Budget, Usage
 FORMAT: Final = 3
 """The version of the two files of a run."""
 RUN_FILE = "run.json"
-_RESTORE = f"Put the {RUN_FILE} back that the run began with, or make the run again."
+_T = TypeVar("_T", Budget, Thresholds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +147,8 @@ class RunRecord(_Strict):
     @property
     def calibrations(self) -> tuple[CalibrationRecord, ...]:
         """The fits that its methods used, each once."""
-        return tuple(
-            {each.calibration.name: each.calibration for each in self.setups.values() if each.calibration}.values()
-        )
+        fits = [each.calibration for each in self.setups.values() if each.calibration]
+        return tuple({fit.name: fit for fit in fits}.values())
 
     @property
     def searched_with(self) -> str:
@@ -172,11 +169,7 @@ class RunRecord(_Strict):
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error.strerror}.") from error
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            if (newer := _unknown_format(path, first)) is not None:
-                raise newer from None
-            where = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise RunError(f"{path} is not the record of a run: {where}: {first['msg']}.", remedy=_RESTORE) from None
+            raise _unusable(_read_versions(path), _first_problem(error)) from None
 
     def write(self, folder: Path) -> None:
         """Write the record to another file first: a kill leaves the old one or the new one, never half of one."""
@@ -194,32 +187,15 @@ class RunRecord(_Strict):
             ) from error
 
 
-def _unknown_format(path: Path, found: ErrorDetails) -> RunError | None:
-    """Return the error where the file is whole, and has another format or a field that is not known here."""
-    if found["type"] != "extra_forbidden" and found["loc"] != ("format",):
-        return None
-    versions = json.loads(path.read_bytes()).get("versions")
-    where = ".".join(str(part) for part in found["loc"])
-    what = f"the format {found['input']!r:.40}" if where == "format" else f"{where:.60}, which is not known here"
-    return _other_version(versions, what)
-
-
 def budget_of(run: RunRecord) -> Budget:
     """Return what each of the run's episodes could spend."""
-    try:
-        return Budget(**_known_values("budget", run.budget, Budget(), run))
-    except ValueError as error:
-        raise RunError(f"The run's budget cannot be used: {error}.", remedy=_RESTORE) from None
+    return _make(Budget, run.budget, run)
 
 
 def thresholds_of(run: RunRecord) -> Thresholds:
     """Return the thresholds that the run's calibrated method decided with, or else those of its first method."""
-    try:
-        setups = list(run.setups.values())
-        chosen = next((each for each in setups if each.calibration), setups[0])
-        return Thresholds(**_known_values("thresholds", chosen.thresholds, Thresholds(), run))
-    except ValueError as error:
-        raise RunError(f"The run's thresholds cannot be used: {error}.", remedy=_RESTORE) from None
+    setups = list(run.setups.values())
+    return _make(Thresholds, next((each for each in setups if each.calibration), setups[0]).thresholds, run)
 
 
 def settings_of(run: RunRecord) -> Settings:
@@ -227,41 +203,40 @@ def settings_of(run: RunRecord) -> Settings:
     try:
         return Settings.model_validate(run.settings)
     except ValidationError as error:
-        name = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
-        raise _other_version(run.versions, f"the setting {name!r:.60}, which cannot be used here") from None
+        raise _unusable(run.versions, f"its setting {_first_problem(error)}") from None
 
 
-def _known_values(what: str, values: Mapping[str, Any], ours: object, run: RunRecord) -> dict[str, Any]:
-    for name in values:
-        if not hasattr(ours, name):
-            raise _other_version(run.versions, f"{what}.{name:.40}, which is not known here")
-    return dict(values)
+def _make(kind: type[_T], values: Mapping[str, Any], run: RunRecord) -> _T:
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as error:
+        raise _unusable(run.versions, f"its {kind.__name__.lower()} cannot be used: {error}") from None
 
 
-def _other_version(versions: object, what: str) -> RunError:
-    """Return the error for a run that has something that this version does not know.
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])[:60] or 'the file'}: {first['msg']}"
 
-    Args:
-        versions: The versions in `run.json`, if it has them.
-        what: What this version does not know.
-    """
-    named = versions.get("beliefrag", "none") if isinstance(versions, Mapping) else "none"
+
+def _read_versions(path: Path) -> Mapping[str, object]:
+    try:
+        return dict(json.loads(path.read_bytes())["versions"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return {}
+
+
+def _unusable(versions: Mapping[str, object], problem: str) -> RunError:
     return RunError(
-        f"The run was made by another version of beliefrag (run.json names {named!s:.40}, this is {__version__}): "
-        f"it has {what}.",
-        remedy="Read it with that version, or make the run again with this one.",
+        "The run is damaged, or was made by another version of beliefrag "
+        f"(run.json names {versions.get('beliefrag', 'none')!s:.40}, this is {__version__}): {problem}.",
+        remedy="Read it with that version, put the run.json back that it began with, or make the run again.",
     )
 
 
 def versions() -> dict[str, str]:
     """Return what the run was made with."""
     ours = {"beliefrag": __version__, "python": platform.python_version(), "system": platform.system()}
-    return {**ours, **_package_versions()}
-
-
-@cache
-def _package_versions() -> dict[str, str]:
-    return {name: version(name) for name in ("numpy", "openai", "tantivy", "xllamacpp")}
+    return ours | {name: version(name) for name in ("numpy", "openai", "tantivy", "xllamacpp")}
 
 
 def now() -> str:
@@ -269,20 +244,17 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_SETTINGS = "the settings"
-
-
 def model_price(identity: str, given: Prices) -> Price | None:
     """Return the price of the model that the methods ask: what the settings say, else what the table says."""
     if given.tokens_in is not None and given.tokens_out is not None:
-        return Price(given.tokens_in, given.tokens_out, source=_SETTINGS)
+        return Price(given.tokens_in, given.tokens_out, source="the settings")
     return price_of(identity)
 
 
 def judge_price(identity: str, model: str, given: Prices) -> Price | None:
     """Return the price of the judge. A judge that is the methods' own model costs what that costs."""
     if given.judge_tokens_in is not None and given.judge_tokens_out is not None:
-        return Price(given.judge_tokens_in, given.judge_tokens_out, source=_SETTINGS)
+        return Price(given.judge_tokens_in, given.judge_tokens_out, source="the settings")
     return model_price(identity, given) if identity == model else price_of(identity)
 
 

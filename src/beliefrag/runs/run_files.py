@@ -51,13 +51,7 @@ class EpisodeLine:
 class EpisodeLog:
     """The file of a run's episodes, open for one process at a time.
 
-    Args:
-        folder: The run's.
-        synced: Whether each line is on disk before `append` returns. A replay pays for nothing and can be made again,
-            so it leaves the moment to the system and syncs once, at the end.
-
-    Raises:
-        RunError: The file cannot be used, is damaged before its last line, or another process runs this run.
+    If it is synced, each line is on disk before `append` returns. A replay syncs once, at its end.
     """
 
     def __init__(self, folder: Path, *, synced: bool = True) -> None:

@@ -21,27 +21,7 @@ from numpy.typing import NDArray
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.run_errors import UnequalQuestions
 
-__all__ = [
-    "MEAN_RESAMPLES",
-    "MIN_QUESTIONS",
-    "PAIRED_RESAMPLES",
-    "Difference",
-    "Estimate",
-    "Floats",
-    "PairedComparison",
-    "average_seeds",
-    "compare",
-    "compare_over_datasets",
-    "draw_counts",
-    "estimate_from_resamples",
-    "mean_estimate",
-    "mean_over_datasets",
-    "pareto_front",
-    "random_generator",
-    "resample_means",
-    "resample_weights",
-    "share_on_front",
-]
+__all__ = ["MIN_QUESTIONS", "Estimate"]
 
 MEAN_RESAMPLES = 2_000
 PAIRED_RESAMPLES = 10_000
@@ -51,6 +31,8 @@ _BLOCK = 1_000_000
 _DIGITS = 6
 _MIN_SHARE = 0.9
 """The share of resamples that must have a value. An interval of fewer would describe only the lucky ones."""
+_OUTSIDE = (1 - 0.95) / 2
+_BOUNDS = (_OUTSIDE, 1 - _OUTSIDE)
 _NO_SPREAD = 1e-9
 """What rounding makes of resamples that are all alike."""
 
@@ -74,7 +56,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Two methods on the same questions of one dataset, in several measures on the same resamples."""
+    """Two methods on the same questions, in several measures on the same resamples."""
 
     measures: Mapping[str, Difference]
     questions: int
@@ -88,11 +70,7 @@ class PairedComparison:
 
 
 def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float]:
-    """Return one value per question: the mean over its seeds.
-
-    Args:
-        episodes: Question id, seed and value of each.
-    """
+    """Return one value per question, the mean over its seeds, from question id, seed and value of each episode."""
     by_question: dict[str, dict[int, float]] = defaultdict(dict)
     for question_id, seed, value in episodes:
         if seed in by_question[question_id]:
@@ -101,42 +79,23 @@ def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float
     return {question_id: math.fsum(seeds.values()) / len(seeds) for question_id, seeds in by_question.items()}
 
 
-def mean_estimate(
-    values: Mapping[str, float], *, seed: int = 0, resamples: int = MEAN_RESAMPLES, level: float = 0.95
-) -> Estimate:
-    """Return the mean over questions with its bootstrap interval.
-
-    Args:
-        values: One value per question, seeds already averaged.
-        seed: The seed of the resampling.
-        resamples: How many resamples to draw.
-        level: The level of the interval.
-    """
+def mean_estimate(values: Mapping[str, float], *, seed: int = 0, resamples: int = MEAN_RESAMPLES) -> Estimate:
+    """Return the mean over questions with its bootstrap interval, from one value per question."""
     column = _columns({"value": values})
-    return _estimate(column[:, 0], resample_means(column, seed, resamples)[:, 0], level)
+    return _estimate(column[:, 0], resample_means(column, seed, resamples)[:, 0])
 
 
-def mean_over_datasets(
-    datasets: Mapping[str, Mapping[str, float]],
-    *,
-    seed: int = 0,
-    resamples: int = MEAN_RESAMPLES,
-    level: float = 0.95,
-) -> Estimate:
+def mean_over_datasets(datasets: Mapping[str, Mapping[str, float]], *, resamples: int = MEAN_RESAMPLES) -> Estimate:
     """Return the simple mean of the datasets' means, as the last column of a table has it, with its interval.
 
     Questions are resampled within each dataset so that a large dataset weighs no more than a small one.
     """
     if not datasets:
         raise ValueError("a mean over datasets needs at least one dataset")
-    means, drawn = [], []
-    for place, name in enumerate(sorted(datasets)):
-        column = _columns({"value": datasets[name]})
-        means.append(float(column.mean()))
-        drawn.append(resample_means(column, (seed, place), resamples)[:, 0])
-    sizes = [len(values) for values in datasets.values()]
-    low, high = _percentiles(np.mean(drawn, axis=0), level) if min(sizes) > 1 else (None, None)
-    return Estimate(math.fsum(means) / len(means), low, high, sum(sizes), level, min(sizes))
+    columns = [_columns({"value": datasets[name]}) for name in sorted(datasets)]
+    drawn = np.mean([resample_means(each, (0, k), resamples)[:, 0] for k, each in enumerate(columns)], axis=0)
+    mean = math.fsum(float(each.mean()) for each in columns) / len(columns)
+    return _estimate_over_datasets(mean, drawn, [len(each) for each in columns])
 
 
 def compare(
@@ -146,17 +105,11 @@ def compare(
     allow_unequal: bool = False,
     seed: int = 0,
     resamples: int = PAIRED_RESAMPLES,
-    level: float = 0.95,
 ) -> PairedComparison:
     """Return the paired difference of two methods within one dataset, first minus second.
 
-    Args:
-        first: Per measure (`f1`, `tokens` ...) one value per question, seeds already averaged.
-        second: The same measures of the other method.
-        allow_unequal: Compare on the questions that both have, and list the others.
-        seed: The seed of the resampling.
-        resamples: How many resamples to draw.
-        level: The level of the intervals.
+    Both have one value per measure (`f1`, `tokens` ...) and question, seeds already averaged. With `allow_unequal` they
+    are compared on the questions that both have, and the others are listed.
     """
     if set(first) != set(second) or not first:
         raise ValueError(f"both sides need the same measures, not {sorted(first)} and {sorted(second)}")
@@ -170,40 +123,24 @@ def compare(
             remedy="Finish the run, or allow unequal question sets to compare on the shared ones.",
         )
     names = sorted(first)
-    ours = _columns({name: {key: first[name][key] for key in shared} for name in names})
-    theirs = _columns({name: {key: second[name][key] for key in shared} for name in names})
+    ours, theirs = (_columns({n: {key: side[n][key] for key in shared} for n in names}) for side in (first, second))
     gaps = ours - theirs
     drawn = resample_means(gaps, seed, resamples)
     measures = {
-        name: Difference(
-            float(ours[:, place].mean()),
-            float(theirs[:, place].mean()),
-            _estimate(gaps[:, place], drawn[:, place], level),
-        )
-        for place, name in enumerate(names)
+        name: Difference(float(ours[:, k].mean()), float(theirs[:, k].mean()), _estimate(gaps[:, k], drawn[:, k]))
+        for k, name in enumerate(names)
     }
     both = _better_and_cheaper(names, drawn) if len(shared) > 1 else None
     return PairedComparison(measures, len(shared), both, left_out)
 
 
 def compare_over_datasets(
-    first: Mapping[str, Mapping[str, Mapping[str, float]]],
-    second: Mapping[str, Mapping[str, Mapping[str, float]]],
-    *,
-    seed: int = 0,
-    resamples: int = PAIRED_RESAMPLES,
-    level: float = 0.95,
+    first: Mapping[str, Mapping[str, Mapping[str, float]]], second: Mapping[str, Mapping[str, Mapping[str, float]]]
 ) -> PairedComparison:
     """Return the paired difference of two methods in the simple mean over datasets, first minus second.
 
-    Questions are resampled within each dataset, both methods and all measures on the same draws.
-
-    Args:
-        first: Per dataset and measure one value per question.
-        second: The same datasets, measures and questions of the other method.
-        seed: The seed of the resampling.
-        resamples: How many resamples to draw.
-        level: The level of the intervals.
+    Both have one value per dataset, measure and question. Questions are resampled within each dataset, both methods
+    and all measures on the same draws.
     """
     if not first or _shape(first) != _shape(second):
         raise ValueError("both sides need the same datasets, measures and questions")
@@ -211,13 +148,12 @@ def compare_over_datasets(
     names = sorted(first[datasets[0]])
     sides = [[_columns({name: side[d][name] for name in names}) for d in datasets] for side in (first, second)]
     gaps = [ours - theirs for ours, theirs in zip(*sides, strict=True)]
-    drawn = np.mean([resample_means(gap, (seed, place), resamples) for place, gap in enumerate(gaps)], axis=0)
+    drawn = np.mean([resample_means(gap, (0, k), PAIRED_RESAMPLES) for k, gap in enumerate(gaps)], axis=0)
     sizes = [len(gap) for gap in gaps]
     measures = {}
-    for place, name in enumerate(names):
-        ours, theirs = (float(np.mean([column[:, place].mean() for column in side])) for side in sides)
-        low, high = _percentiles(drawn[:, place], level) if min(sizes) > 1 else (None, None)
-        measures[name] = Difference(ours, theirs, Estimate(ours - theirs, low, high, sum(sizes), level, min(sizes)))
+    for k, name in enumerate(names):
+        ours, theirs = (float(np.mean([column[:, k].mean() for column in side])) for side in sides)
+        measures[name] = Difference(ours, theirs, _estimate_over_datasets(ours - theirs, drawn[:, k], sizes))
     both = _better_and_cheaper(names, drawn) if min(sizes) > 1 else None
     return PairedComparison(measures, sum(sizes), both)
 
@@ -228,15 +164,10 @@ def random_generator(seed: int | tuple[int, ...]) -> np.random.Generator:
 
 
 def resample_means(columns: Floats, seed: int | tuple[int, ...] = 0, resamples: int = MEAN_RESAMPLES) -> Floats:
-    """Return the mean of each column over resampled questions. All columns of one resample see the same questions.
+    """Return the mean of each column over resampled questions: one row per question, in the order of their ids.
 
-    Args:
-        columns: One row per question, in the order of their ids, and one column per measure.
-        seed: The seed of the draws; for one of several datasets, the seed and the dataset's place.
-        resamples: How many resamples to draw.
+    All columns of one resample see the same questions. For one of several datasets, the seed includes its place.
     """
-    if resamples < 100:
-        raise ValueError(f"an interval needs at least 100 resamples, not {resamples}")
     generator, n = random_generator(seed), len(columns)
     size = max(1, _BLOCK // n)
     blocks = []
@@ -250,28 +181,19 @@ def resample_weights(
     questions: Sequence[str] | NDArray[np.str_],
     datasets: Sequence[str] | NDArray[np.str_] | None = None,
     *,
-    seed: int = 0,
     resamples: int = MEAN_RESAMPLES,
 ) -> Iterator[Floats]:
-    """Draw questions that have several states each, and yield how much each state weighs.
+    """Draw questions that have several states each, and yield how often the question of each state was drawn.
 
-    Args:
-        questions: The question of each state.
-        datasets: The dataset of each state. If given, questions are drawn within their dataset.
-        seed: The seed of the draws.
-        resamples: How many resamples to draw.
-
-    Yields:
-        Blocks with one row per resample and one column per state: how often the question of that state was drawn.
+    The blocks have one row per resample and one column per state. Questions are drawn within their dataset if the
+    dataset of each state is given.
     """
     names, first, place = np.unique(np.asarray(questions), return_index=True, return_inverse=True)
     if datasets is None:
-        strata = [(np.arange(len(names)), random_generator(seed))]
+        strata = [(np.arange(len(names)), random_generator(0))]
     else:
         owner = np.asarray(datasets)[first]
-        strata = [
-            (np.flatnonzero(owner == name), random_generator((seed, k))) for k, name in enumerate(np.unique(owner))
-        ]
+        strata = [(np.flatnonzero(owner == name), random_generator((0, k))) for k, name in enumerate(np.unique(owner))]
     size = max(1, _BLOCK // len(place))
     for start in range(0, resamples, size):
         counts = np.zeros((min(size, resamples - start), len(names)))
@@ -288,26 +210,19 @@ def draw_counts(generator: np.random.Generator, n: int, rows: int) -> NDArray[np
 def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | None = None) -> Estimate:
     """Return a value with the middle 95 % of what resamples gave, rounded as it is written down.
 
-    No bounds are given if more than a tenth of the resamples have no value, or where all of them are alike.
-
-    Args:
-        value: The number on all questions.
-        drawn: The same number on each resample; not a number where a resample has none.
-        questions: How many questions it rests on.
+    There are no bounds if more than a tenth of the resamples have no value (nan), or if all of them are alike.
     """
     known = drawn[np.isfinite(drawn)]
     low = high = None
     if len(known) >= _MIN_SHARE * len(drawn) and np.ptp(known) >= _NO_SPREAD:
-        low, high = (round(bound, _DIGITS) for bound in _percentiles(known, 0.95))
+        low, high = (round(bound, _DIGITS) for bound in _percentiles(known))
     return Estimate(round(value, _DIGITS), low, high, questions)
 
 
 def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
     """Return which points no other point beats: no other is as cheap and as good, and cheaper or better.
 
-    Args:
-        cost: One point each along the last axis; further axes are resamples.
-        quality: The same for quality.
+    The points lie along the last axis; further axes are resamples.
     """
     order = np.lexsort((-quality, cost), axis=-1)
     cost, ordered = np.take_along_axis(cost, order, -1), np.take_along_axis(quality, order, -1)
@@ -322,22 +237,13 @@ def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
     return front
 
 
-def share_on_front(
-    datasets: Mapping[str, tuple[Floats, Floats]], *, seed: int = 0, resamples: int = MEAN_RESAMPLES
-) -> list[float]:
+def share_on_front(datasets: Mapping[str, tuple[Floats, Floats]]) -> list[float]:
     """Return for each method the share of resamples in which it is on the Pareto front of the means over datasets.
 
-    Questions are resampled within each dataset, with the values of all methods attached.
-
-    Args:
-        datasets: For each dataset the cost and the quality, with a row per question and a column per method.
-        seed: The seed of the resampling.
-        resamples: How many resamples to draw.
+    Each dataset has its cost and its quality, with a row per question and a column per method. Questions are resampled
+    within each dataset.
     """
-    drawn = [
-        resample_means(np.hstack(datasets[name]), (seed, place), resamples)
-        for place, name in enumerate(sorted(datasets))
-    ]
+    drawn = [resample_means(np.hstack(datasets[name]), (0, k)) for k, name in enumerate(sorted(datasets))]
     cost, quality = np.split(np.mean(drawn, axis=0), 2, axis=-1)
     return [float(share) for share in pareto_front(cost, quality).mean(axis=0)]
 
@@ -362,16 +268,19 @@ def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def _estimate(values: Floats, drawn: Floats, level: float) -> Estimate:
-    low, high = _percentiles(drawn, level) if len(values) > 1 else (None, None)
-    return Estimate(float(values.mean()), low, high, len(values), level)
+def _estimate(values: Floats, drawn: Floats) -> Estimate:
+    low, high = _percentiles(drawn) if len(values) > 1 else (None, None)
+    return Estimate(float(values.mean()), low, high, len(values))
 
 
-def _percentiles(drawn: Floats, level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
-        raise ValueError(f"the level of an interval lies between 0 and 1, not at {level:g}")
-    outside = (1 - level) / 2
-    low, high = np.quantile(drawn, [outside, 1 - outside])
+def _estimate_over_datasets(value: float, drawn: Floats, sizes: Sequence[int]) -> Estimate:
+    low, high = _percentiles(drawn) if min(sizes) > 1 else (None, None)
+    return Estimate(value, low, high, sum(sizes), smallest=min(sizes))
+
+
+def _percentiles(drawn: Floats) -> tuple[float, float]:
+    """Return the bounds of the middle 95 %."""
+    low, high = np.quantile(drawn, _BOUNDS)
     return float(low), float(high)
 
 

@@ -43,16 +43,33 @@ class Summary:
     run: RunRecord
     cells: tuple[Cell, ...]
     failures: tuple[Failures, ...]
-    expected: int
-    """How many episodes would be in the numbers if none were missing."""
-    missing: int
-    failed: int
-    unjudged: int
-    """Finished episodes that lack a verdict although the run has a judge."""
     spent: Usage
     """Calls and tokens of all finished episodes."""
     judge_spent: Usage
     """Calls and tokens of the judge."""
+
+    @property
+    def expected(self) -> int:
+        """How many episodes would be in the numbers if none were missing."""
+        return self._count("asked")
+
+    @property
+    def missing(self) -> int:
+        """How many episodes were not begun, or not ended."""
+        return self._count("missing")
+
+    @property
+    def failed(self) -> int:
+        """How many episodes failed."""
+        return self._count("failed")
+
+    @property
+    def unjudged(self) -> int:
+        """Finished episodes that lack a verdict although the run has a judge."""
+        return self._count("unjudged")
+
+    def _count(self, what: str) -> int:
+        return sum(getattr(cell, what) for cell in self.cells if cell.dataset != MEAN)
 
     @property
     def causes(self) -> Mapping[str, int]:
@@ -76,17 +93,13 @@ class Summary:
     @property
     def first_line(self) -> str:
         """What a reader must know before any number."""
-        return self._completeness + (f" {seen}" if (seen := self._calibration_warning) else "")
-
-    @property
-    def _calibration_warning(self) -> str:
-        count = self.run.seen_by_calibration
-        if not (count and self.run.calibrations):
-            return ""
-        return (
-            f"The calibration {self.run.calibrations[0].name} was fitted or chosen on {count:,} of the questions: "
-            "BeliefRAG's numbers flatter it."
-        )
+        words, count = self._completeness, self.run.seen_by_calibration
+        if count and self.run.calibrations:
+            words += (
+                f" The calibration {self.run.calibrations[0].name} was fitted or chosen on {count:,} of the questions: "
+                "BeliefRAG's numbers flatter it."
+            )
+        return words
 
     @property
     def _completeness(self) -> str:
@@ -100,11 +113,11 @@ class Summary:
             parts.append(f"{self.failed:,} failed and are not scored ({causes})")
         if self.unjudged:
             parts.append(f"{self.unjudged:,} are not judged")
-        said = f"INCOMPLETE: {'; '.join(parts)}. Means are over what there is."
+        words = f"INCOMPLETE: {'; '.join(parts)}. Means are over what there is."
         if self.without_mean:
             names = ", ".join(METHODS.title(method) for method in self.without_mean)
-            said += f" No mean over datasets for {names}: a dataset has no finished episode of theirs."
-        return said
+            words += f" No mean over datasets for {names}: a dataset has no finished episode of theirs."
+        return words
 
 
 def summarise(folder: Path) -> Summary:
@@ -124,41 +137,26 @@ def summarise(folder: Path) -> Summary:
 def summarise_episodes(run: RunRecord, episodes: Mapping[EpisodeKey, EpisodeSummary]) -> Summary:
     """Compute the numbers of a run from its record and its episodes, wherever these were read from."""
     methods = [method for method in METHODS if method in run.methods]
+    asked = {dataset: set(record.question_ids) for dataset, record in run.datasets.items()}
     found: dict[tuple[str, str], list[EpisodeSummary]] = defaultdict(list)
-    asked = {
-        EpisodeKey(dataset, method, question_id, run.seed)
-        for dataset, record in run.datasets.items()
-        for method in methods
-        for question_id in record.question_ids
-    }
     for key, episode in episodes.items():
-        if key in asked:
+        if key.method in methods and key.question_id in asked.get(key.dataset, ()) and key.seed == run.seed:
             found[key.dataset, key.method].append(episode)
-    cells = [make_cell(run, dataset, method, found[dataset, method]) for dataset in run.datasets for method in methods]
-    means: list[Cell] = []
+    cells = [_make_cell(run, dataset, method, found[dataset, method]) for dataset in run.datasets for method in methods]
     if len(run.datasets) > 1:
-        means = [make_mean_cell([cell for cell in cells if cell.method == method], found) for method in methods]
+        cells += [_make_mean_cell([cell for cell in cells if cell.method == method], found) for method in methods]
     finished = [episode for episodes in found.values() for episode in episodes if episode.finished]
     return Summary(
         run=run,
-        cells=(*cells, *means),
+        cells=tuple(cells),
         failures=tuple(_failures(found)),
-        expected=len(asked),
-        missing=sum(cell.missing for cell in cells),
-        failed=sum(cell.failed for cell in cells),
-        unjudged=sum(cell.unjudged for cell in cells),
-        spent=_total(episode.usage for episode in finished),
-        judge_spent=_total(episode.verdict.usage for episode in finished if episode.verdict),
+        spent=_total([episode.usage for episode in finished]),
+        judge_spent=_total([episode.verdict.usage for episode in finished if episode.verdict]),
     )
 
 
-def _total(usages: Iterable[Usage]) -> Usage:
-    calls = tokens_in = tokens_out = 0
-    for usage in usages:
-        calls += usage.calls
-        tokens_in += usage.tokens_in
-        tokens_out += usage.tokens_out
-    return Usage(calls=calls, tokens_in=tokens_in, tokens_out=tokens_out)
+def _total(usages: Sequence[Usage]) -> Usage:
+    return Usage(**{part: sum(getattr(usage, part) for usage in usages) for part in PURPOSE_COSTS})
 
 
 def _failures(found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Iterator[Failures]:
@@ -195,6 +193,8 @@ MEASURES: Mapping[str, str] = {
 """What is averaged, and its heading."""
 _COSTS = frozenset({"calls", "tokens", "tokens_in", "tokens_out"})
 """The measures that are read from an episode's usage."""
+PURPOSE_COSTS = ("calls", "tokens_in", "tokens_out")
+"""What is counted for each purpose of a model call."""
 _FINAL_ANSWER = "answer"
 """The purpose of the one call that the token budget does not bound."""
 
@@ -213,10 +213,8 @@ class Cell:
     """None where the measure has no meaning, or no episode has it."""
     tokens_beside_f1: Estimate | None
     """Tokens over exactly the questions that the F1 is over, to set the two against each other."""
-    calls_by_purpose: Mapping[str, float]
-    """Mean calls per episode."""
-    tokens_by_purpose: Mapping[str, tuple[float, float]]
-    """Mean tokens in and out per episode."""
+    by_purpose: Mapping[str, Mapping[str, float]]
+    """Mean `calls`, `tokens_in` and `tokens_out` per episode."""
     above_cap: int
     """Finished episodes whose calls, without that for the final answer, ended above the token budget."""
     judge_tokens: int
@@ -254,14 +252,11 @@ def _tokens_beside_f1(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     return {question_id: tokens[question_id] for question_id in measure_values(episodes, "f1")}
 
 
-def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
-    """Return the numbers of one method on one dataset, from its episodes."""
+def _make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[EpisodeSummary]) -> Cell:
     finished = [episode for episode in episodes if episode.finished]
     measures = {name: measure_values(finished, name) for name in MEASURES}
     beside = _tokens_beside_f1(finished)
-    by_purpose = [episode.usage.by_purpose for episode in finished]
-    purposes = sorted({purpose for parts in by_purpose for purpose in parts})
-    used = {purpose: [parts.get(purpose, Usage()) for parts in by_purpose] for purpose in purposes}
+    used = [episode.usage.by_purpose for episode in finished]
     return Cell(
         dataset=dataset,
         method=method,
@@ -271,13 +266,12 @@ def make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epis
         outcomes=Counter(episode.outcome for episode in episodes if episode.outcome),
         measures={name: mean_estimate(values) if values else None for name, values in measures.items()},
         tokens_beside_f1=mean_estimate(beside) if beside else None,
-        calls_by_purpose={purpose: sum(part.calls for part in used[purpose]) / len(finished) for purpose in purposes},
-        tokens_by_purpose={
-            purpose: (
-                sum(part.tokens_in for part in used[purpose]) / len(finished),
-                sum(part.tokens_out for part in used[purpose]) / len(finished),
-            )
-            for purpose in purposes
+        by_purpose={
+            purpose: {
+                part: sum(getattr(parts.get(purpose, Usage()), part) for parts in used) / len(finished)
+                for part in PURPOSE_COSTS
+            }
+            for purpose in sorted({purpose for parts in used for purpose in parts})
         },
         above_cap=sum(_is_above_cap(episode, run) for episode in finished),
         judge_tokens=sum(episode.verdict.usage.tokens for episode in finished if episode.verdict),
@@ -296,14 +290,10 @@ def _is_unjudged(episode: EpisodeSummary) -> bool:
     return episode.metrics.get("f1") is not None and episode.metrics.get("judge") is None
 
 
-def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
-    """Return one method over all datasets.
+def _make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequence[EpisodeSummary]]) -> Cell:
+    """Return one method over all datasets, from its cells and the episodes by dataset and method.
 
     Where it finished nothing on one of them it has no mean, which would be over fewer datasets than the others'.
-
-    Args:
-        cells: The method's cells, one for each dataset.
-        found: Episodes by dataset and method.
     """
     method = cells[0].method
     whole = all(cell.episodes for cell in cells)
@@ -311,42 +301,27 @@ def make_mean_cell(cells: Sequence[Cell], found: Mapping[tuple[str, str], Sequen
     rests_on: dict[str, tuple[str, ...]] = {}
     for name in MEASURES if whole else ():
         over = [cell for cell in cells if cell.measures[name] is not None]
-        if name == "judge" and any(cell.unjudged for cell in cells if cell not in over):
-            continue
-        if over:
-            measures[name] = mean_over_datasets(
-                {cell.dataset: measure_values(found[cell.dataset, method], name) for cell in over}
-            )
+        if over and not (name == "judge" and any(cell.unjudged for cell in cells if cell not in over)):
             rests_on[name] = tuple(cell.dataset for cell in over)
+            measures[name] = mean_over_datasets({d: measure_values(found[d, method], name) for d in rests_on[name]})
     beside = {name: _tokens_beside_f1(found[name, method]) for name in rests_on.get("f1", ())}
-    purposes = sorted({purpose for cell in cells for purpose in cell.calls_by_purpose}) if whole else []
-    outcomes: Counter[str] = Counter()
-    for cell in cells:
-        outcomes.update(cell.outcomes)
+    purposes = sorted({purpose for cell in cells for purpose in cell.by_purpose}) if whole else []
+    counts = ("episodes", "missing", "failed", "above_cap", "judge_tokens", "unjudged")
     return Cell(
         dataset=MEAN,
         method=method,
-        episodes=sum(cell.episodes for cell in cells),
-        missing=sum(cell.missing for cell in cells),
-        failed=sum(cell.failed for cell in cells),
-        outcomes=outcomes,
+        outcomes=sum((Counter(cell.outcomes) for cell in cells), Counter()),
         measures=measures,
         tokens_beside_f1=mean_over_datasets(beside) if beside else None,
-        calls_by_purpose={
-            purpose: math.fsum(cell.calls_by_purpose.get(purpose, 0.0) for cell in cells) / len(cells)
+        by_purpose={
+            purpose: {
+                part: math.fsum(cell.by_purpose.get(purpose, {}).get(part, 0.0) for cell in cells) / len(cells)
+                for part in PURPOSE_COSTS
+            }
             for purpose in purposes
         },
-        tokens_by_purpose={
-            purpose: (
-                math.fsum(cell.tokens_by_purpose.get(purpose, (0.0, 0.0))[0] for cell in cells) / len(cells),
-                math.fsum(cell.tokens_by_purpose.get(purpose, (0.0, 0.0))[1] for cell in cells) / len(cells),
-            )
-            for purpose in purposes
-        },
-        above_cap=sum(cell.above_cap for cell in cells),
-        judge_tokens=sum(cell.judge_tokens for cell in cells),
-        unjudged=sum(cell.unjudged for cell in cells),
         rests_on=rests_on,
+        **{name: sum(getattr(cell, name) for cell in cells) for name in counts},
     )
 
 
@@ -363,15 +338,9 @@ class DatasetComparison:
 def compare_methods(
     run: RunRecord, episodes: Collection[EpisodeSummary], first: str, second: str, *, allow_unequal: bool = False
 ) -> list[DatasetComparison]:
-    """Compute the paired differences, first minus second, for each dataset of a run.
+    """Compute the paired differences of two methods, first minus second, for each dataset of a run.
 
-    Args:
-        run: The record of the run.
-        episodes: The latest episodes of the run.
-        first: A method of the run.
-        second: Another one.
-        allow_unequal: Compare on the questions that both finished, and list the others. A dataset without any is left
-            out.
+    With `allow_unequal` they are compared on the questions that both finished; a dataset without any is left out.
     """
     if first == second:
         raise RunError(f"{first} would be compared with itself.", remedy="Name two methods of the run.")
@@ -388,7 +357,7 @@ def compare_methods(
         here = [e for e in episodes if e.key.dataset == dataset and e.key.question_id in asked]
         sides = [[episode for episode in here if episode.key.method == method] for method in (first, second)]
         quality = "f1" if any(measure_values(side, "f1") for side in sides) else "answer_row_recall"
-        one, other = (_measures(side, quality) for side in sides)
+        one, other = ({name: measure_values(side, name) for name in (quality, "tokens")} for side in sides)
         if set(one["tokens"]) & set(other["tokens"]):
             found.append(DatasetComparison(dataset, quality, compare(one, other, allow_unequal=allow_unequal)))
         elif not allow_unequal:
@@ -411,7 +380,3 @@ def describe_incomplete(run: RunRecord, episodes: Collection[EpisodeSummary], *m
         return ""
     names = " and ".join(METHODS.title(method) for method in methods)
     return f"INCOMPLETE: of {total:,} episodes of {names} {total - len(own):,} are missing and {failed:,} failed."
-
-
-def _measures(episodes: list[EpisodeSummary], quality: str) -> Mapping[str, Mapping[str, float]]:
-    return {name: measure_values(episodes, name) for name in (quality, "tokens")}

@@ -9,28 +9,22 @@ A study is one file with a frozen dataclass, registered with `STUDIES.register` 
 """
 
 from beliefrag.report.table import Column, Table
-from beliefrag.runs.statistics import Estimate
-from beliefrag.studies.make import PreparedStudies, StudyProgress, prepare_studies, run
+from beliefrag.studies.make import StudyProgress, run
 from beliefrag.studies.study import (
     STUDIES,
     DatasetKind,
-    PaperValue,
     Recording,
     RequiredRun,
     Study,
     StudyContext,
     StudyError,
     StudyResult,
-    choose_studies,
 )
 
 __all__ = [
     "STUDIES",
     "Column",
     "DatasetKind",
-    "Estimate",
-    "PaperValue",
-    "PreparedStudies",
     "Recording",
     "RequiredRun",
     "Study",
@@ -39,7 +33,5 @@ __all__ = [
     "StudyProgress",
     "StudyResult",
     "Table",
-    "choose_studies",
-    "prepare_studies",
     "run",
 ]

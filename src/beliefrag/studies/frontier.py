@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar
 
-import numpy as np
 from pydantic import BeforeValidator
 
 from beliefrag.bench.setup import choose_methods
 from beliefrag.methods import METHODS
-from beliefrag.report.figure import CostPanel, draw_quality_against_tokens, shorten
+from beliefrag.report.figure import draw_quality_against_tokens, methods_on_front, shorten
 from beliefrag.report.published import published_tables
-from beliefrag.report.table import CellValue, Column
-from beliefrag.runs.statistics import Estimate, Floats, share_on_front
+from beliefrag.report.table import Column
+from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import MEAN
 from beliefrag.studies.study import (
     METHOD,
@@ -30,14 +29,10 @@ from beliefrag.studies.study import (
     describe_counts,
 )
 
-__all__ = ["FrontierStudy"]
-
 _PAPER_METHODS = (
     *("no_rag", "static", "iterative", "adaptive_k", "adaptive_rag"),
     *("self_rag", "crag", "rl_search", METHOD),
 )
-
-_SIDES = ("value", "low", "high")
 _MEASURES = {"f1": Column("F1"), "tokens": Column("tokens", "per question", 0)}
 
 
@@ -83,10 +78,7 @@ class FrontierStudy:
         recording = recordings["comparison"]
         run = recording.run.methods
         methods = [m for m in METHODS if m in run and (not self.methods or m in (*self.methods, self.of))]
-        values = {
-            m: {d: {k: recording.values(m, d, k) for k in _MEASURES} for d in recording.datasets} for m in methods
-        }
-        found = Compared.on_shared_questions(values, _MEASURES, self.of)
+        found = Compared.on_shared_questions(methods, recording.datasets, recording.values, _MEASURES, self.of)
         sample = f"{describe_counts(found.questions)}, each by {len(methods)} methods; seed {recording.run.seed}."
         if len(methods) < 2:
             why = f"A comparison needs episodes of at least two methods, {METHODS.title(self.of)} among them."
@@ -94,72 +86,61 @@ class FrontierStudy:
         if not found.scopes:
             why = f"A comparison needs a dataset of which every method finished at least {MIN_QUESTIONS} questions."
             return StudyResult.insufficient(why, sample=sample)
-        panels = {scope: _make_panel(found, scope) for scope in found.scopes}
-        shares = {scope: _shares_on_front(found, scope) for scope in found.scopes}
-        fronts = {scope: {point.label for point in panel.points if point.on_front} for scope, panel in panels.items()}
-
-        def describe_front(scope: str, name: str) -> dict[str, CellValue]:
-            on_front = "yes" if METHODS.title(name) in fronts[scope] else "no"
-            return {"on the front": on_front, "resamples on the front (share)": shares[scope][name]}
-
+        panels = {scope: {name: _tokens_and_f1(found, name, scope) for name in methods} for scope in found.scopes}
+        fronts = {scope: methods_on_front(means) for scope, means in panels.items()}
+        front = ", ".join(map(METHODS.title, fronts[found.scopes[0]]))
+        where = f"the mean over {len(found.scopes) - 1} datasets"
+        titles = {scope: where if scope == MEAN else shorten(scope) for scope in found.scopes}
         absent = [METHODS.title(method) for method in _PAPER_METHODS if method not in methods]
         notes = [f"Methods of the paper that are not in this run: {', '.join(absent)}."] if absent else []
-        front_note = "On the front: no other method is as cheap and as good, and cheaper or better."
         return StudyResult(
             sample=sample,
-            findings=(_describe_front(*next(iter(panels.items()))), *found.findings("f1", "tokens").values()),
+            findings=(
+                f"Of {len(methods)} methods, from the cheapest to the best, these are on the Pareto front: {front}.",
+                *found.findings("f1", "tokens"),
+            ),
             numbers={"of": self.of},
             tables=(
-                found.means_table("points", "F1 and tokens of each method", front_note, describe_front),
+                found.means_table(
+                    "points",
+                    "F1 and tokens of each method",
+                    "On the front: no other method is as cheap and as good, and cheaper or better.",
+                    lambda scope, name: {"on the front": "yes" if name in fronts[scope] else "no"},
+                ),
                 found.differences_table("differences"),
             ),
             notes=(*found.notes(), *notes, *recording.missing_notes(*methods)),
             paper_values=tuple(_paper_values(found)),
-            paper_note="Their means are over six datasets of 100 questions with gpt-oss-120b; ours are over the "
-            "datasets named below with another model. Compare the order of the methods, not the values.",
-            draw=partial(draw_quality_against_tokens, list(panels.values())),
+            paper_note="Theirs are means over six datasets of 100 questions with gpt-oss-120b. Compare the order of "
+            "the methods, not the values.",
+            draw=partial(draw_quality_against_tokens, {titles[scope]: means for scope, means in panels.items()}),
             figure_size=(11.0, 4.4 * ((len(panels) + 1) // 2)),
             caption="Mean token F1 against mean tokens per question. The step line joins the methods on the Pareto "
             "front, which have filled marks; bars are 95 % intervals.",
         )
 
 
-def _make_panel(found: Compared, scope: str) -> CostPanel:
-    title = f"mean over {len(found.scopes) - 1} datasets" if scope == MEAN else shorten(scope)
-    means = {name: (found.mean(name, "tokens", scope), found.mean(name, "f1", scope)) for name in found.values}
-    return CostPanel.of_methods(title, {name: (t, f1) for name, (t, f1) in means.items() if t and f1})
-
-
-def _describe_front(scope: str, panel: CostPanel) -> str:
-    where = "On the mean over datasets" if scope == MEAN else f"On {scope}"
-    front = sorted((point.tokens.value, point.label) for point in panel.points if point.on_front)
-    order = ", from the cheapest to the best" if len(front) > 1 else " alone"
-    names = ", ".join(label for _, label in front)
-    return f"{where} the Pareto front among these {len(panel.points)} methods is {names}{order}."
-
-
-def _shares_on_front(found: Compared, scope: str) -> dict[str, float]:
-    def read(dataset: str, measure: str) -> Floats:
-        return np.array([list(found.column(name, measure, dataset).values()) for name in found.values]).T
-
-    datasets = tuple(found.left_out) if scope == MEAN else (scope,)
-    shares = share_on_front({dataset: (read(dataset, "tokens"), read(dataset, "f1")) for dataset in datasets})
-    return dict(zip(found.values, shares, strict=True))
+def _tokens_and_f1(found: Compared, name: str, scope: str) -> tuple[Estimate, Estimate]:
+    tokens, f1 = (found.mean(name, measure, scope) for measure in ("tokens", "f1"))
+    assert tokens is not None and f1 is not None
+    return tokens, f1
 
 
 def _paper_values(found: Compared) -> Iterator[PaperValue]:
     """Yield the means of the paper, and its F1 on the datasets that are here, each beside ours."""
     tables = published_tables()
-    f1, tokens = tables["gpt_oss_f1"], tables["gpt_oss_main_tokens"]
-    for name in found.values:
-        if name in f1.rows and (theirs := f1.rows[name].mean) is not None:
-            yield PaperValue(f"{METHODS.title(name)}, mean F1", theirs, found.mean(name, "f1"))
-        if name in f1.rows and (theirs := tokens.rows[name].mean) is not None:
-            ours = found.mean(name, "tokens") or Estimate(0.0)
-            sides = {side: value / 1000 for side, value in asdict(ours).items() if side in _SIDES and value is not None}
-            what = f"{METHODS.title(name)}, thousand tokens per question"
-            yield PaperValue(what, theirs, replace(ours, **sides), digits=2)
+    f1, thousands = tables["gpt_oss_f1"], tables["gpt_oss_main_tokens"]
+    shown = [name for name in found.values if name in f1.rows]
+    for name in shown:
+        mean_f1, mean_tokens = f1.rows[name].mean, thousands.rows[name].mean
+        if mean_f1 is not None:
+            yield PaperValue(f"{METHODS.title(name)}, mean F1", mean_f1, found.mean(name, "f1"))
+        if mean_tokens is not None:
+            ours, _ = _tokens_and_f1(found, name, "")
+            low, high = (None if side is None else side / 1000 for side in (ours.low, ours.high))
+            ours = replace(ours, value=ours.value / 1000, low=low, high=high)
+            yield PaperValue(f"{METHODS.title(name)}, thousand tokens per question", mean_tokens, ours, digits=2)
     for dataset in found.left_out:
-        for name in found.values:
+        for name in shown:
             if (theirs := f1.value(name, dataset)) is not None:
                 yield PaperValue(f"{METHODS.title(name)}, F1 on {dataset}", theirs, found.mean(name, "f1", dataset))

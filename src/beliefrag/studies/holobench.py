@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from beliefrag.bench.metrics import recall_per_row_read
 from beliefrag.methods import METHODS
-from beliefrag.report.figure import MARKERS, draw_bars, draw_interval, label_axes, label_points
+from beliefrag.report.figure import draw_bars
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import Column, Table, format_number
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate, resample_means
@@ -31,8 +31,6 @@ from beliefrag.studies.study import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["HolobenchStudy"]
 
 _COMPARED = ("static", "iterative", METHOD)
 _PAPER_ROWS = 50
@@ -71,46 +69,37 @@ class HolobenchStudy:
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
         """Compute recall, rows read and the highest possible recall."""
         recording = recordings["rows"]
-        values = {method: {"all": {m: recording.pooled(method, m) for m in _MEASURES}} for method in _COMPARED}
-        found = Compared.on_shared_questions(values, _MEASURES)
+        found = Compared.on_shared_questions(
+            _COMPARED, ["all"], lambda method, _, measure: recording.pooled(method, measure), _MEASURES
+        )
         datasets = ", ".join(recording.datasets) or "no dataset"
         sample = f"{sum(found.questions.values()):,} questions of {datasets}, each by {len(_COMPARED)} methods."
         if not found.scopes:
             why = f"Every method must have finished at least {MIN_QUESTIONS} questions about sets of rows."
             return StudyResult.insufficient(why, sample=sample)
         top_k, rounds = recording.run.budget["top_k"], recording.run.budget["rounds"]
-        allowed, needed = rounds * top_k, found.column(METHOD, "rows_needed", "all")
+        allowed, needed = rounds * top_k, found.values[METHOD]["all"]["rows_needed"]
         ceilings = {rows: highest_recall(needed, rows) for rows in dict.fromkeys((top_k, allowed, _PAPER_ROWS))}
-        ceiling = ceilings[allowed]
         ratios = {method: recall_per_row(found, method) for method in _COMPARED}
         gains = {method: recall_per_row(found, METHOD, method) for method in _COMPARED[:-1]}
         ceiling_rows = [{"rows that may be read": rows, "highest row recall": each} for rows, each in ceilings.items()]
         note = "The mean over questions of min(1, rows that may be read / rows needed)."
         per_row, gap = "recall per row read (times 1,000)", "recall per row read difference (times 1,000)"
+        words = ", ".join(f"{METHODS.title(method)} {format_number(r, '.1f')}" for method, r in ratios.items())
         return StudyResult(
             sample=sample,
-            findings=(
-                *found.findings("row_recall_read", "rows_read").values(),
-                *(
-                    f"{METHODS.title(m)}: {format_number(r, '.1f')} thousandths of recall per row read."
-                    for m, r in ratios.items()
-                ),
-                f"With {allowed} rows the highest possible recall is {ceiling.value:.3f}.",
-            ),
+            findings=(*found.findings("row_recall_read", "rows_read"), f"Recall per row read, times 1,000: {words}."),
             tables=(
                 found.means_table("methods", "Rows found and read", extra=lambda _, method: {per_row: ratios[method]}),
                 found.differences_table("differences", extra=lambda _, method: {gap: gains[method]}),
                 Table.of_records("ceilings", "The highest possible recall", ceiling_rows, note),
             ),
             notes=(*found.notes(), *recording.missing_notes(*_COMPARED)),
-            paper_values=(*_ratio_values(ratios), *_mean_values(found, ceilings[_PAPER_ROWS])),
-            paper_note="Theirs is HoloBench with gpt-oss-120b; ours are the datasets that are named below. The "
-            "ceiling shows how many rows the questions here need beside theirs. Here a search returns "
-            f"{top_k} rows in at most {rounds} searches; theirs must return more.",
-            draw=partial(_draw_rows, found, ratios, ceiling),
+            paper_values=_paper_values(found, ratios, ceilings[_PAPER_ROWS]),
+            paper_note=f"Theirs is HoloBench with gpt-oss-120b. Their searches must return more than {top_k} rows.",
+            draw=partial(_draw_rows, found, ratios, ceilings[allowed]),
             figure_size=(10.0, 4.2),
-            caption="Row recall by rows read, and row recall per row read. The dotted line is the highest recall that "
-            f"{allowed} rows allow; bars are 95 % intervals.",
+            caption=f"Rows found and read. Dotted: the recall that {allowed} rows allow; lines: 95 % intervals.",
         )
 
 
@@ -128,45 +117,34 @@ def recall_per_row(found: Compared, method: str, minus: str = "") -> Estimate | 
 
 def _resample_ratios(found: Compared, method: str) -> Floats:
     """Return the ratio of means and its resamples, NaN where nothing was read. All ratios draw the same questions."""
-    recall, read = (found.column(method, measure, "all") for measure in ("row_recall_read", "rows_read"))
+    recall, read = (found.values[method]["all"][measure] for measure in ("row_recall_read", "rows_read"))
     table = np.array([[recall[key], read[key]] for key in sorted(recall)], dtype=np.float64)
     means = np.concatenate([table.mean(axis=0)[None, :], resample_means(table)])
     return np.array([recall_per_row_read(*pair) if pair[1] > 0 else np.nan for pair in means])
 
 
-def _ratio_values(ratios: Mapping[str, Estimate | None]) -> Iterator[PaperValue]:
-    """Yield recall per row read, which the paper draws and does not print: theirs is computed from what it prints."""
+def _paper_values(found: Compared, ratios: Mapping[str, Estimate | None], ceiling: Estimate) -> tuple[PaperValue, ...]:
+    """Return the values beside the paper's; it draws recall per row read and does not print it: theirs is computed."""
     theirs = published_numbers()
+    values = []
+    ours: dict[str, Estimate | None] = {}
     for method in (METHOD, "iterative"):
         value = recall_per_row_read(theirs[f"row_recall_{method}"].value, theirs[f"rows_read_{method}"].value)
         what = f"Row recall per row read times 1,000, {METHODS.title(method)} (theirs: from their recall and rows read)"
-        yield PaperValue(what, value, ratios[method], digits=1)
-
-
-def _mean_values(found: Compared, ceiling: Estimate) -> tuple[PaperValue, ...]:
-    ours: dict[str, Estimate | None] = {}
-    for method in (METHOD, "iterative"):
+        values.append(PaperValue(what, value, ratios[method], digits=1))
         ours[f"row_recall_{method}"] = found.mean(method, "row_recall_read")
         ours[f"rows_read_{method}"] = found.mean(method, "rows_read")
-    return compare_with_paper({**ours, "row_recall_ceiling": ceiling})
+    return (*values, *compare_with_paper({**ours, "row_recall_ceiling": ceiling}))
 
 
 def _draw_rows(found: Compared, ratios: Mapping[str, Estimate | None], ceiling: Estimate, figure: Figure) -> None:
-    axes, ratio_axes = figure.subplots(1, 2, width_ratios=(1.4, 1))
-    label_axes(axes, "Rows found by rows read", "mean rows read per question", "row recall: share of needed rows found")
-    points = []
-    for place, method in enumerate(_COMPARED):
-        read, recall = (found.mean(method, measure) or Estimate(0.0) for measure in ("rows_read", "row_recall_read"))
-        draw_interval(axes, recall, read.value, "0.65")
-        draw_interval(axes, read, recall.value, "0.65", upright=False)
-        fill = "black" if method == METHOD else "white"
-        axes.plot([read.value], [recall.value], MARKERS[place], ms=9, mfc=fill, mec="black", zorder=3)
-        points.append((read.value, recall.value, METHODS.title(method)))
-    axes.axhline(ceiling.value, color="black", linestyle=":", linewidth=1.2, label="highest possible recall")
-    axes.legend(loc="lower right", fontsize=8, framealpha=1)
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    label_axes(ratio_axes, "Found for each row read", y="row recall per row read (times 1,000)")
-    draw_bars(ratio_axes, [METHODS.title(method) for method in ratios], {"": list(ratios.values())}, ".1f")
-    figure.draw_without_rendering()
-    label_points(axes, points)
+    names = [METHODS.title(method) for method in _COMPARED]
+    panels = figure.subplots(1, 3)
+    for axes, measure, title in zip(
+        panels, ("row_recall_read", "rows_read"), ("Rows found", "Rows read"), strict=False
+    ):
+        means = [found.mean(method, measure) for method in _COMPARED]
+        line = ceiling.value if measure == "row_recall_read" else None
+        draw_bars(axes, title, _MEASURES[measure].heading, names, {"": means}, form=".3g", line=line)
+    per_row = {"": list(ratios.values())}
+    draw_bars(panels[2], "Found for each row read", "recall per row read (times 1,000)", names, per_row, form=".1f")

@@ -39,20 +39,6 @@ from beliefrag.studies.study import (
 )
 from beliefrag.verifiers import build_verifier
 
-__all__ = [
-    "NUMBERS_FILE",
-    "PreparedStudies",
-    "StudyProgress",
-    "apply_changes",
-    "combine_runs",
-    "find_reusable_runs",
-    "prepare_studies",
-    "reason_against",
-    "run",
-    "write_index",
-    "write_study",
-]
-
 NUMBERS_FILE = "numbers.json"
 _PICTURES = ("figure.png", "figure.pdf")
 
@@ -64,9 +50,8 @@ def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
         first = by_name.get(run.name, run)
         if replace(first, methods=(), sufficient_methods=None) != replace(run, methods=(), sufficient_methods=None):
             raise ValueError(f"two studies need different runs under the name {run.name!r}")
-        methods, sufficient = (
-            tuple(dict.fromkeys((*own(first), *own(run)))) for own in (lambda each: each.methods, _sufficient_methods)
-        )
+        methods = tuple(dict.fromkeys((*first.methods, *run.methods)))
+        sufficient = tuple(dict.fromkeys((*_sufficient_methods(first), *_sufficient_methods(run))))
         by_name[run.name] = replace(first, methods=methods, sufficient_methods=sufficient)
     return list(by_name.values())
 
@@ -75,8 +60,7 @@ def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
     """Return the settings that a required run is made with."""
     values = settings.model_dump()
     for name, value in required.changes.items():
-        group = values
-        *groups, last = name.split(".")
+        group, (*groups, last) = values, name.split(".")
         for each in groups:
             group = group[each]
         if last not in group:
@@ -108,15 +92,6 @@ def _sufficient_methods(required: RequiredRun) -> tuple[str, ...]:
     return required.methods if required.sufficient_methods is None else required.sufficient_methods
 
 
-def _reject_unused_runs(required: Sequence[RequiredRun], runs: Mapping[str, RunRecord]) -> None:
-    for folder, run in runs.items():
-        reasons = {each.name: reason_against(each, run) for each in required}
-        if all(reasons.values()):
-            why = "; ".join(f"{reason} (run {name})" for name, reason in reasons.items())
-            remedy = "Name another run with --from, or datasets with --data to make what is needed."
-            raise StudyError(f"The run {folder} lacks what is needed: {why}.", remedy=remedy)
-
-
 def _explain_missing(runs: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]) -> str:
     """Return why a study cannot be made; empty if it can."""
     wanted = combine_runs(runs)
@@ -131,73 +106,9 @@ def _explain_missing(runs: Iterable[RequiredRun], records: Mapping[str, RunRecor
 def write_study(
     study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording], folder: Path
 ) -> list[Path]:
-    """Write the files of a study into its folder, over earlier ones. The same records give the same bytes.
-
-    Raises:
-        StudyError: They cannot be written.
-    """
-    texts = {NUMBERS_FILE: json.dumps(_study_record(study, result, recordings), indent=1, allow_nan=False) + "\n"}
-    texts |= {f"{table.name}.csv": table.to_csv() for table in result.tables}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove_earlier_files(folder)
-        figure = result.open_figure()
-        pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
-        blocks = (
-            *(study.extension.summary, *result.page_blocks(figure, _PICTURES[0])),
-            *(Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes),
-            *(block for name, recording in recordings.items() for block in _run_blocks(name, recording)),
-        )
-        _write_page(Page(study.extension.title, blocks), folder)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
-    return [*(folder / name for name in (*texts, "index.md", "index.html")), *pictures]
-
-
-def write_index(folder: Path, left_out: Mapping[str, str]) -> None:
-    """Write the page that leads to all studies in the folder, and says why others were left out.
-
-    Raises:
-        StudyError: It cannot be written, or the numbers of a study cannot be read.
-    """
-    made = {path.parent.name for path in folder.glob(f"*/{NUMBERS_FILE}")}
-    blocks: list[Block] = ["In brackets: 95 % intervals over questions; ? marks one that rests on few of them."]
-    try:
-        for name in (name for name in STUDIES if name in made or name in left_out):
-            blocks += [Heading(STUDIES[name].title), STUDIES[name].summary]
-            blocks += [f"Not made: {left_out[name]}"] if name in left_out else _summary_blocks(folder, name)
-        _write_page(Page("Studies", tuple(blocks)), folder)
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
-
-
-def _summary_blocks(folder: Path, name: str) -> list[Block]:
-    path = folder / name / NUMBERS_FILE
-    try:
-        record = json.loads(path.read_bytes())
-        findings = tuple(str(each) for each in record["findings"])
-        calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
-        rests_on = f"{record['n']} Calibration: {', '.join(calibrations)}."
-    except (ValueError, KeyError, TypeError):
-        raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
-    return [findings, rests_on, PageLink(f"The whole study: {name}", f"{name}/index")]
-
-
-def _write_page(page: Page, folder: Path) -> None:
-    (folder / "index.md").write_text(page.to_markdown(), encoding="utf-8")
-    (folder / "index.html").write_text(page.to_html(), encoding="utf-8")
-
-
-def _run_blocks(name: str, recording: Recording) -> Iterator[Block]:
-    yield f"Run {name}:"
-    facts = ((what, _as_text(which)) for what, which in _provenance(recording).items())
-    yield Table.of_texts(name, "", ("what", "which"), facts)
-
-
-def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[str, Recording]) -> dict[str, Any]:
-    return {
+    """Write the files of a study into its folder, over earlier ones. The same records give the same bytes."""
+    runs = {name: _provenance(recording) for name, recording in recordings.items()}
+    record = {
         "format": 2,
         "study": study.name,
         "title": study.extension.title,
@@ -209,15 +120,61 @@ def _study_record(study: ChosenStudy, result: StudyResult, recordings: Mapping[s
         "published": [{"what": p.what, "theirs": p.theirs, "ours": _as_json(p.ours)} for p in result.paper_values],
         "numbers": _as_json(result.numbers),
         "tables": {table.name: _as_json(table.records) for table in result.tables},
-        "runs": {name: _provenance(recording) for name, recording in recordings.items()},
+        "runs": runs,
     }
+    texts = {NUMBERS_FILE: json.dumps(record, indent=1, allow_nan=False) + "\n"}
+    texts |= {f"{table.name}.csv": table.to_csv() for table in result.tables}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _remove_earlier_files(folder)
+        figure = result.open_figure()
+        pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
+        blocks: list[Block] = [study.extension.summary, *result.page_blocks(figure, _PICTURES[0])]
+        blocks += [Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes]
+        for name, facts in runs.items():
+            rows = [(what, _as_text(which)) for what, which in facts.items()]
+            blocks += [f"Run {name}:", Table.of_texts(name, "", ("what", "which"), rows)]
+        texts |= _page_texts(Page(study.extension.title, tuple(blocks)))
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+    return [*(folder / name for name in texts), *pictures]
+
+
+def write_index(folder: Path, left_out: Mapping[str, str]) -> None:
+    """Write the page that leads to all studies in the folder, and says why others were left out."""
+    blocks: list[Block] = ["In brackets: 95 % intervals over questions; ? marks one that rests on few of them."]
+    for name in STUDIES:
+        path = folder / name / NUMBERS_FILE
+        if name not in left_out and not path.exists():
+            continue
+        blocks += [Heading(STUDIES[name].title), STUDIES[name].summary]
+        if name in left_out:
+            blocks.append(f"Not made: {left_out[name]}")
+            continue
+        try:
+            record = json.loads(path.read_bytes())
+            calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
+            blocks += [tuple(map(str, record["findings"])), f"{record['n']} Calibration: {', '.join(calibrations)}."]
+        except (ValueError, KeyError, TypeError):
+            raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
+        blocks.append(PageLink(f"The whole study: {name}", f"{name}/index"))
+    try:
+        for name, text in _page_texts(Page("Studies", tuple(blocks))).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+
+
+def _page_texts(page: Page) -> dict[str, str]:
+    return {"index.md": page.to_markdown(), "index.html": page.to_html()}
 
 
 def _provenance(recording: Recording) -> dict[str, Any]:
     """Return what the numbers of a run depend on, without time or path."""
     run = recording.run
     used = next(iter(run.calibrations), None)
-    sources = {name: source for name in recording.datasets if (source := run.datasets[name].source)}
     return {
         "model": run.model,
         "verifier form": run.verifier,
@@ -227,9 +184,8 @@ def _provenance(recording: Recording) -> dict[str, Any]:
         "seed": run.seed,
         "methods": list(run.methods),
         "questions": {name: len(run.datasets[name].question_ids) for name in recording.datasets},
-        **({"source": sources} if sources else {}),
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
-        **({"answerability": dict(run.interventions)} if run.interventions else {}),
+        "answerability": dict(run.interventions),
         "thresholds": asdict(thresholds_of(run)),
         "budget": dict(run.budget),
     }
@@ -266,10 +222,9 @@ def _cannot_write(folder: Path, error: OSError) -> StudyError:
 
 @dataclass(frozen=True, slots=True)
 class StudyProgress:
-    """The progress of the runs of a study."""
+    """The progress of the runs of a study; `run` is the name of the one that is being made."""
 
     run: str
-    """The name of the run that is being made."""
     progress: RunProgress
 
 
@@ -301,20 +256,14 @@ class PreparedStudies:
         """Yield a preview of each run that is made. Each is closed again, for open runs hold their indexes."""
         for required in self.runs:
             if required.name not in self.reusable:
-                how = self._how_to_make(required, self._read_begun(required))
-                yield required.name, bench.preview(**how)
+                yield required.name, bench.preview(**self._how_to_make(required, self._read_begun(required)))
 
     def make_runs(
         self, carry_out: Callable[[str, PreparedRun], bool], *, finished: Collection[str] = ()
     ) -> dict[str, Recording] | None:
-        """Make the runs one after the other, and read their records.
+        """Make the runs one after the other, and read their records; None if a run was stopped.
 
-        Args:
-            carry_out: Plays a run of that name; returns False if it was stopped.
-            finished: Names of runs that a preview found to be finished.
-
-        Returns:
-            The recordings by name; None if a run was stopped.
+        `carry_out` plays a run of that name, and returns False if it was stopped; `finished` runs are only read.
         """
         recordings: dict[str, Recording] = {}
         for required in self.runs:
@@ -329,11 +278,7 @@ class PreparedStudies:
         return recordings
 
     def analyse(self, study: ChosenStudy, recordings: Mapping[str, Recording]) -> StudyResult:
-        """Compute one study from the recordings, and write it into its folder.
-
-        Raises:
-            StudyError: It cannot be written.
-        """
+        """Compute one study from the recordings, and write it into its folder."""
         own = {required.name: recordings[required.name] for required in study.options.required_runs(self.context)}
         result: StudyResult = study.options.analyse(own, self.context)
         write_study(study, result, own, self.out / study.name)
@@ -382,11 +327,15 @@ def prepare_studies(
 ) -> PreparedStudies:
     """Find which runs studies need, which existing runs can be used, and which studies cannot be made.
 
-    The arguments are those of `run`.
-
-    Raises:
-        StudyError: A given run cannot be used, or none of the studies can be made.
-        BeliefRAGError: A dataset or a run cannot be read.
+    Args:
+        studies: From `choose_studies`.
+        out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
+        data: Datasets, or folders of datasets, to make runs on.
+        reuse: Folders of existing runs, to use instead of making new ones.
+        settings: Model, budget and the rest; by default those of the settings file and the environment.
+        spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
+        label: The measure that says whether an answer is right.
+        concurrency: Most calls at a time.
     """
     settings = settings or use_server_model(load_settings({}).settings)
     form = build_verifier(settings.verifier or default_verifier(settings.model))
@@ -394,7 +343,12 @@ def prepare_studies(
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)
     records = {str(path): RunRecord.read(Path(path)) for path in reuse}
     required = {study.name: study.options.required_runs(context) for study in studies}
-    _reject_unused_runs(combine_runs(run for each in required.values() for run in each), records)
+    for folder, record in records.items():
+        reasons = [(each.name, reason_against(each, record)) for each in combine_runs(sum(required.values(), ()))]
+        if all(reason for _, reason in reasons):
+            why = "; ".join(f"{reason} (run {name})" for name, reason in reasons)
+            remedy = "Name another run with --from, or datasets with --data to make what is needed."
+            raise StudyError(f"The run {folder} lacks what is needed: {why}.", remedy=remedy)
     left_out = {name: why for name, each in required.items() if (why := _explain_missing(each, records, datasets))}
     if len(left_out) == len(studies):
         name, why = next(iter(left_out.items()))
@@ -417,39 +371,21 @@ def prepare_studies(
 def run(
     name: str,
     *,
-    out: str | Path,
-    data: Iterable[str | Path | Dataset] = (),
-    reuse: Iterable[str | Path] = (),
     options: Mapping[str, Any] | None = None,
-    settings: Settings | None = None,
-    spec: RunSpec | None = None,
-    label: Label = "f1",
-    concurrency: int | None = None,
     progress: Callable[[StudyProgress], object] | None = None,
     control: RunControl | None = None,
+    **how: Any,
 ) -> StudyResult:
     """Make one study: the runs that it needs, its numbers, its figure and a page.
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
-        out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
-        data: Datasets, or folders of datasets, to make runs on.
-        reuse: Folders of existing runs, to use instead of making new ones.
         options: Options of the study, by name.
-        settings: Model, budget and the rest; by default those of the settings file and the environment.
-        spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
-        label: The measure that says whether an answer is right.
-        concurrency: Most calls at a time.
         progress: Called at the beginning of each run and after every episode.
         control: Its `stop` and `cancel` end the runs early; the same call resumes them.
-
-    Raises:
-        SettingsError: The name, an option or a value cannot be used.
-        StudyError: The study lacks something that it needs, or was stopped.
-        BeliefRAGError: Something else cannot be used; the message says what.
+        how: The arguments of `prepare_studies`.
     """
-    how: Any = {"settings": settings, "spec": spec, "label": label, "concurrency": concurrency}
-    prepared = prepare_studies(choose_studies(name, options), out=out, data=data, reuse=reuse, **how)
+    prepared = prepare_studies(choose_studies(name, options), **how)
     if len(prepared.studies) != 1:
         raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 

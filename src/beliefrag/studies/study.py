@@ -1,24 +1,13 @@
 """What a study is, what it reads and gives, and where all studies are registered, ours and those of other packages.
 
 A study is a frozen dataclass whose fields are its options. It names the runs that it needs, and computes its result
-from their recordings alone. A new one is one file:
-
-    @STUDIES.register("rounds", title="Rounds", summary="How many searches does each method make?")
-    @dataclass(frozen=True, slots=True)
-    class RoundsStudy:
-        protocol: ClassVar[tuple[str, ...]] = ("Every method answers the same questions.",)
-        method: str = "beliefrag"
-
-        def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]: ...
-
-        def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult: ...
-
-Another package names that module in the entry-point group `beliefrag.studies` of its `pyproject.toml`.
+from their recordings alone. `CONTRIBUTING.md` has an example; another package names its module in the entry-point group
+`beliefrag.studies`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.bench.questions import Dataset
-from beliefrag.calibration.fitting import LEAST_SPREAD
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
@@ -37,7 +25,6 @@ from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.report.figure import figure_svg, open_figure
 from beliefrag.report.published import MARK, published_numbers
 from beliefrag.report.table import Block, CellValue, Column, Heading, Page, Picture, Table, format_cell, format_number
-from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label, State, Trajectory, read_trajectories
@@ -58,37 +45,6 @@ from beliefrag.runs.summary import MEAN, MEASURES, measure_values
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "METHOD",
-    "MIN_QUESTIONS",
-    "MULTI_HOP",
-    "ROW_SETS",
-    "SHORT_ANSWERS",
-    "STUDIES",
-    "WITH_FALSE_PASSAGES",
-    "WITH_NOISE",
-    "ChosenStudy",
-    "Compared",
-    "DatasetKind",
-    "Extra",
-    "PaperValue",
-    "Recording",
-    "RequiredRun",
-    "StateTable",
-    "Statistic",
-    "Study",
-    "StudyContext",
-    "StudyError",
-    "StudyResult",
-    "choose_studies",
-    "compare_with_paper",
-    "describe_counts",
-    "find_difference",
-    "have_same_order",
-]
-
-_SAME_ORDER = 0.9995
-"""Two scores with a higher rank correlation differ only by rounding."""
 METHOD = "beliefrag"
 """The method that the studies are about."""
 MIN_QUESTIONS = 2
@@ -124,7 +80,7 @@ class StudyResult:
     findings: tuple[str, ...]
     """Sentences, the most important first; or why there is no result."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values and `Estimate`s for programs."""
+    """Plain values and `Estimate`s for programs that no table has."""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """What was left out and why, and what cannot be said."""
@@ -132,11 +88,9 @@ class StudyResult:
     paper_note: str = ""
     """How the experiment of the paper differs from this one."""
     draw: Callable[[Figure], None] | None = None
-    """Draws the figure of the study on an empty one."""
+    """Draws the figure of the study on an empty one of `figure_size` inches; `caption` says what it shows."""
     figure_size: tuple[float, float] = (9.0, 5.5)
-    """In inches."""
     caption: str = ""
-    """What the figure shows, in a sentence."""
 
     @classmethod
     def insufficient(cls, why: str, *, sample: str, notes: Iterable[str] = ()) -> StudyResult:
@@ -153,11 +107,9 @@ class StudyResult:
 
     def page_blocks(self, figure: Figure | None, file: str = "") -> Iterator[Block]:
         """Return the findings, the figure, the values of the paper and all tables for a page."""
-        yield Heading("Findings")
-        yield self.findings
+        yield from (Heading("Findings"), self.findings)
         if figure:
-            yield Picture(figure_svg(figure, self.caption), self.caption, file)
-            yield self.caption
+            yield from (Picture(figure_svg(figure, self.caption), self.caption, file), self.caption)
         if self.paper_values:
             yield Heading("Beside the paper")
             yield f"The values in the last column are theirs, {MARK}. {self.paper_note}".strip()
@@ -165,10 +117,7 @@ class StudyResult:
             yield Table.of_texts("paper", "", ("what", "here", "theirs"), rows)
         if self.tables:
             yield Heading("Numbers")
-            yield (
-                "In brackets: 95 % intervals of a seeded bootstrap over questions, if their values differ; ? marks one "
-                "on fewer than 20 of them."
-            )
+            yield "In brackets: 95 % bootstrap intervals over questions; ? marks one on fewer than 20 of them."
         yield from self.tables
 
     def __str__(self) -> str:
@@ -196,11 +145,7 @@ class Recording:
 
     @classmethod
     def read(cls, folder: Path, counts: Callable[[str], bool] = lambda dataset: True) -> Recording:
-        """Read the folder of a run, with the datasets whose name `counts` accepts.
-
-        Raises:
-            RunError: The folder holds no run, or it cannot be read.
-        """
+        """Read the folder of a run, with the datasets whose name `counts` accepts."""
         run, trajectories = read_trajectories(folder)
         asked = {
             (dataset, method, question_id)
@@ -226,16 +171,12 @@ class Recording:
         """Return the episodes of one method, on one dataset or on all."""
         return [e for e in self.episodes if e.key.method == method and dataset in (None, e.key.dataset)]
 
-    def trajectories_of(self, *methods: str) -> list[Trajectory]:
-        """Return the states of these methods, by episode."""
-        return [trajectory for trajectory in self.trajectories if trajectory.method in methods]
+    def trajectories_of(self, method: str) -> list[Trajectory]:
+        """Return the states of one method, by episode."""
+        return [trajectory for trajectory in self.trajectories if trajectory.method == method]
 
     def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
-        """Return one value of a measure for each question, without failed episodes and those that lack the measure.
-
-        Raises:
-            StudyError: No episode of the run can have a measure of that name.
-        """
+        """Return one value of a measure for each question, without failed episodes and those that lack the measure."""
         known = {*MEASURES, *_SPECIAL_MEASURES, *(name for episode in self.episodes for name in episode.metrics)}
         if measure not in known:
             raise StudyError(f"There is no measure {measure!r}.", remedy=f"Known: {', '.join(sorted(known))}.")
@@ -266,8 +207,6 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     return f"{sum(counts.values()):,} questions ({words or 'none'})"
 
 
-Values = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By dataset, measure and question."""
 Extra = Callable[[str, str], Mapping[str, CellValue]]
 """More cells of a row, by dataset and name."""
 
@@ -276,10 +215,9 @@ Extra = Callable[[str, str], Mapping[str, CellValue]]
 class Compared:
     """Several methods or variants on the questions that all of them finished, one of them compared with the others."""
 
-    values: Mapping[str, Values]
-    """By the name of the method or variant."""
+    values: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+    """By the name of the method or variant, dataset, measure and question."""
     measures: Mapping[str, Column]
-    """The measures that are compared, each with its column."""
     of: str
     """The name that is compared with the others."""
     left_out: Mapping[str, int]
@@ -294,26 +232,28 @@ class Compared:
     @classmethod
     def on_shared_questions(
         cls,
-        found: Mapping[str, Values],
+        names: Sequence[str],
+        datasets: Sequence[str],
+        read: Callable[[str, str, str], Mapping[str, float]],
         measures: Mapping[str, Column],
         of: str = METHOD,
         *,
         min_questions: int = MIN_QUESTIONS,
         **how: bool,
     ) -> Compared:
-        """Select the questions that have every measure in all of `found`; other values may be missing."""
-        values: dict[str, dict[str, Any]] = {name: {} for name in found}
+        """Compare on the questions for which `read(name, dataset, measure)` has every value of every name."""
+        values: dict[str, dict[str, Any]] = {name: {} for name in names}
         left_out, too_few = {}, []
-        for dataset in dict.fromkeys(dataset for each in found.values() for dataset in each):
-            own = {name: each[dataset] for name, each in found.items()}
-            ids = [set(each[measure]) for each in own.values() for measure in measures]
+        for dataset in datasets:
+            own = {name: {measure: read(name, dataset, measure) for measure in measures} for name in names}
+            ids = [set(by_id) for each in own.values() for by_id in each.values()]
             shared = sorted(set.intersection(*ids))
             if len(shared) < min_questions:
                 too_few.append(dataset)
                 continue
             left_out[dataset] = len(set.union(*ids)) - len(shared)
             for name, each in own.items():
-                values[name][dataset] = {m: {k: by_id[k] for k in shared if k in by_id} for m, by_id in each.items()}
+                values[name][dataset] = {m: {key: by_id[key] for key in shared} for m, by_id in each.items()}
         return cls(values, measures, of, left_out, tuple(too_few), **how)
 
     @property
@@ -324,30 +264,26 @@ class Compared:
     @property
     def questions(self) -> Mapping[str, int]:
         """How many questions of each dataset are compared."""
-        return {dataset: len(self.column(self.of, next(iter(self.measures)), dataset)) for dataset in self.left_out}
-
-    def column(self, name: str, measure: str, dataset: str) -> Mapping[str, float]:
-        """Return the values of one measure by question."""
-        return self.values[name][dataset].get(measure, {})
+        return {dataset: len(next(iter(self.values[self.of][dataset].values()))) for dataset in self.left_out}
 
     def mean(self, name: str, measure: str, scope: str = "") -> Estimate | None:
         """Return the mean on a dataset, or over all; of the first scope by default. None without any value."""
-        own = {dataset: self.column(name, measure, dataset) for dataset in self._datasets(scope)}
-        if not own or not all(own.values()):
+        own = {dataset: self.values[name][dataset][measure] for dataset in self._datasets(scope)}
+        if not own:
             return None
         if len(own) > 1 or self.stratified:
             return mean_over_datasets(own).without_flat_interval()
         return mean_estimate(next(iter(own.values()))).without_flat_interval()
 
     @cached_property
-    def pairs(self) -> Mapping[tuple[str, str], PairedComparison]:
+    def _pairs(self) -> Mapping[tuple[str, str], PairedComparison]:
         """The paired differences, by scope and the other name."""
         others = [name for name in self.values if name != self.of]
         return {(scope, other): self._compare(scope, other) for scope in self.scopes for other in others}
 
     def difference(self, other: str, measure: str, scope: str = "") -> Estimate:
         """Return the paired difference in a measure, without an interval if it is the same for all questions."""
-        found = self.pairs[scope or self.scopes[0], other].measures[measure]
+        found = self._pairs[scope or self.scopes[0], other].measures[measure]
         return found.difference.without_flat_interval()
 
     def means_table(self, name: str, title: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
@@ -364,11 +300,11 @@ class Compared:
         ]
         return Table.of_records(name, title, records, note, {c.name: c.digits for c in self.measures.values()})
 
-    def differences_table(self, name: str, note: str = "", extra: Extra = lambda scope, each: {}) -> Table:
+    def differences_table(self, name: str, extra: Extra = lambda scope, each: {}) -> Table:
         """Return the paired differences in all measures, a row for each scope and other name."""
         columns = {m: replace(column, name=f"{column.name} difference") for m, column in self.measures.items()}
         records = []
-        for (scope, other), pair in self.pairs.items():
+        for (scope, other), pair in self._pairs.items():
             record: dict[str, CellValue] = {"dataset": scope, "name": METHODS.title(other)}
             record |= {column.heading: self.difference(other, m, scope) for m, column in columns.items()}
             if not self.reverse and pair.better_and_cheaper is not None:
@@ -376,22 +312,20 @@ class Compared:
             records.append(record | {"n (questions)": pair.questions} | dict(extra(scope, other)))
         of = METHODS.title(self.of)
         title = f"Each other minus {of}" if self.reverse else f"{of} minus each other"
-        note = f"10,000 paired resamples. {note}".strip()
         digits = {column.name: column.digits for column in columns.values()}
-        return Table.of_records(name, f"{title}, on the same questions", records, note, digits)
+        title += ", on the same questions"
+        return Table.of_records(name, title, records, "10,000 paired resamples.", digits)
 
-    def findings(self, *measures: str) -> dict[str, str]:
-        """Return sentences on the differences in these measures in the first scope, by the other name."""
-        found = {}
-        for (scope, other), pair in self.pairs.items():
+    def findings(self, *measures: str) -> Iterator[str]:
+        """Return sentences on the differences in these measures in the first scope, one for each other name."""
+        for (scope, other), pair in self._pairs.items():
             if scope == self.scopes[0]:
                 forms = {m: (self.measures[m].name, f"+,.{self.measures[m].digits}f") for m in measures}
                 gaps = [f"{name} {format_number(self.difference(other, m), form)}" for m, (name, form) in forms.items()]
                 unclear = [name for m, (name, _) in forms.items() if not pair.measures[m].is_clear]
                 doubt = f"; not clear: {', '.join(unclear)}" if unclear else ""
                 one, two = (other, self.of) if self.reverse else (self.of, other)
-                found[other] = f"{METHODS.title(one)} against {METHODS.title(two)}: {', '.join(gaps)}{doubt}."
-        return found
+                yield f"{METHODS.title(one)} against {METHODS.title(two)}: {', '.join(gaps)}{doubt}."
 
     def notes(self, who: str = "method") -> Iterator[str]:
         """Return a sentence for each dataset of which some or all questions are left out."""
@@ -407,9 +341,9 @@ class Compared:
 
     def _compare(self, scope: str, other: str) -> PairedComparison:
         names = (other, self.of) if self.reverse else (self.of, other)
-        own = self._datasets(scope)
-        one, two = ({d: {m: self.column(name, m, d) for m in self.measures} for d in own} for name in names)
-        return compare_over_datasets(one, two) if len(own) > 1 or self.stratified else compare(one[own[0]], two[own[0]])
+        first, *more = own = self._datasets(scope)
+        one, two = ({dataset: self.values[name][dataset] for dataset in own} for name in names)
+        return compare_over_datasets(one, two) if more or self.stratified else compare(one[first], two[first])
 
 
 Statistic = Callable[[Floats], Floats]
@@ -467,15 +401,6 @@ class StateTable:
         return self.estimate(self.means(column, dataset), dataset)
 
 
-def have_same_order(one: Floats, other: Floats) -> bool:
-    """Return whether two scores put the states in the same order, apart from the rounding of their records."""
-    from scipy.stats import rankdata  # noqa: PLC0415 (slow to load)
-
-    if np.ptp(one) < LEAST_SPREAD or np.ptp(other) < LEAST_SPREAD:
-        return False
-    return bool(np.corrcoef(rankdata(one), rankdata(other))[0, 1] > _SAME_ORDER)
-
-
 @dataclass(frozen=True, slots=True)
 class DatasetKind:
     """The datasets that serve one purpose."""
@@ -483,7 +408,6 @@ class DatasetKind:
     description: str
     """What they are, in the plural: "datasets of questions with short answers"."""
     includes: Callable[[Dataset], bool]
-    """Whether a dataset is of this kind."""
     may_include: Callable[[str], bool] = lambda name: True
     """Whether a dataset of an existing run, of which only the name is known, can be of this kind."""
 
@@ -506,11 +430,9 @@ MULTI_HOP = DatasetKind(
 )
 """At least half of the questions have two or more supporting passages."""
 # An existing run does not record the split of its questions: it is never used for these two.
-WITH_NOISE = DatasetKind(
-    "datasets with a split 'noise', such as RGB", lambda dataset: "noise" in dataset.splits(), lambda name: False
-)
+WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits(), lambda _: False)
 WITH_FALSE_PASSAGES = DatasetKind(
-    "datasets with a split 'fact', such as RGB", lambda dataset: "fact" in dataset.splits(), lambda name: False
+    "datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits(), lambda _: False
 )
 ROW_SETS = DatasetKind(
     "datasets of questions about sets of rows, such as HoloBench",
@@ -521,13 +443,11 @@ ROW_SETS = DatasetKind(
 
 @dataclass(frozen=True, slots=True)
 class RequiredRun:
-    """One run that a study needs. Studies that need a run of the same name share it, with the methods of all."""
+    """One run that a study needs, in a folder of its name. Studies share a run of the same name."""
 
     name: str
-    """The name of its folder."""
     methods: tuple[str, ...]
     kind: DatasetKind = SHORT_ANSWERS
-    """The kind of datasets that it is made on."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
     injection: Injection = field(default_factory=Injection)
@@ -585,9 +505,6 @@ def choose_studies(text: str, options: Mapping[str, Any] | None = None) -> tuple
     """Return the study named by `NAME` or `NAME:key=value,...`, or all of them for `all`.
 
     With `all` each of the further options goes to the studies that have it.
-
-    Raises:
-        SettingsError: The name, an option or a value cannot be used.
     """
     given = dict(options or {})
     if text != "all":
@@ -598,14 +515,3 @@ def choose_studies(text: str, options: Mapping[str, Any] | None = None) -> tuple
         raise SettingsError(f"No study has an option {unused[0]!r}.", remedy="Leave it out.")
     known = {name: {key: given[key] for key in own if key in given} for name, own in fields.items()}
     return tuple(STUDIES.choose(study.name, known) for study in studies)
-
-
-_COMPARED = (
-    *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
-    *(Aspect.METHOD_OPTIONS, Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
-)
-
-
-def find_difference(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozenset()) -> str:
-    """Return an aspect in which two runs differ besides the studied thresholds; empty if there is none."""
-    return next((each.what for each in differences(one, other, _COMPARED, free_thresholds=studied)), "")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beliefrag.policy import Thresholds
-from beliefrag.report.figure import draw_bars, label_axes
+from beliefrag.report.figure import draw_bars
 from beliefrag.report.table import Table, format_cell
 from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import State
@@ -28,124 +27,72 @@ from beliefrag.studies.study import (
     StudyResult,
     compare_with_paper,
     describe_counts,
-    have_same_order,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ThresholdsStudy"]
-
-_DOUBT = 0.05
 _ALL = "all"
 """Stands for all datasets."""
 
-_VALUES: Mapping[str, Callable[[State], float]] = {
-    "answerability": lambda s: _require(s.answerability),
-    "retrieval value": lambda s: _require(s.retrieval_value),
-    "conflict": lambda s: s.belief.conflict,
-    "reliability": lambda s: s.belief.reliability,
-    "sufficiency": lambda s: s.belief.sufficiency,
-    "uncertainty": lambda s: s.belief.uncertainty,
-    "novelty": lambda s: s.diagnostics.novelty,
-    "flagged passages": lambda s: float(s.flagged),
-    "searches made": lambda s: float(s.rounds),
-}
-"""What gates compare with their thresholds."""
 
+class PolicyGate(NamedTuple):
+    """One gate of the branch policy."""
 
-def _require(value: float | None) -> float:
-    if value is None:
-        raise ValueError("gates need the run's own probabilities at every state")
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyGate:
-    """One gate of the branch policy: it opens where all its conditions hold."""
-
-    name: str
     opens: str
     """What follows when it decides."""
     branches: tuple[str, ...]
     """The branches of the policy that it decides by."""
-    conditions: tuple[tuple[str, str, str | float], ...]
-    """What is compared (see `_VALUES`), how, and the threshold, by its name in `Thresholds` or as a number."""
-
-    def limits(self, thresholds: Thresholds) -> list[float]:
-        """Return the threshold of each condition."""
-        return [getattr(thresholds, each) if isinstance(each, str) else each for _, _, each in self.conditions]
-
-    def margins(self, states: StateTable, thresholds: Thresholds) -> Floats:
-        """Return how far each value (a column) of each state (a row) is beyond its threshold; below 0 if it fails."""
-        gaps = []
-        for (what, relation, _), limit in zip(self.conditions, self.limits(thresholds), strict=True):
-            gaps.append((states.column(_VALUES[what]) - limit) * (-1 if relation == "below" else 1))
-        return np.column_stack(gaps)
-
-    def holds(self, states: StateTable, thresholds: Thresholds) -> NDArray[np.bool_]:
-        """Return at which states its conditions are met, whatever gate comes before it and whatever is legal."""
-        margins = self.margins(states, thresholds)
-        inclusive = np.array([relation == "at least" for _, relation, _ in self.conditions])
-        return np.asarray(((margins > 0) | (inclusive & (margins == 0))).all(axis=1))
-
-    def nearest(self, states: StateTable, thresholds: Thresholds, inside: NDArray[np.bool_]) -> str:
-        """Describe the state that comes nearest to it: the one whose most failing condition fails least."""
-        worst = np.where(inside, self.margins(states, thresholds).min(axis=1), -np.inf)
-        state = states.states[int(worst.argmax())]
-        each = zip(self.conditions, self.limits(thresholds), strict=True)
-        return "; ".join(f"{what} {_VALUES[what](state):.3g} (needs {how} {limit:g})" for (what, how, _), limit in each)
+    holds: Callable[[State, Thresholds], bool]
+    """Whether its condition is met at a state, whatever gate comes before it and whatever is legal."""
 
 
-_ANSWERABLE = ("answerability", "at least", "answer")
-_HOPELESS = (
-    ("sufficiency", "below", "abstain_sufficiency"),
-    ("uncertainty", "above", "abstain_uncertainty"),
-    ("answerability", "below", "abstain_answerability"),
-)
-_WORTH = ("retrieval value", "at least", "retrieval_value")
-_STALE = (("novelty", "below", "novelty"), ("searches made", "at least", 1.0))
-_IN_ORDER = (
-    PolicyGate("answer", "ANSWER", ("answer",), (_ANSWERABLE, ("conflict", "below", "conflict"))),
-    PolicyGate("conflict", "a correction", ("correct-conflict",), (("conflict", "at least", "conflict"),)),
-    PolicyGate("reliability", "a correction", ("correct-unreliable",), (("reliability", "below", "reliability"),)),
-    PolicyGate("flagged", "a correction", ("correct-flagged",), (("flagged passages", "at least", 1.0),)),
-    PolicyGate("retrieval value", "RETRIEVE", ("retrieve", "rewrite"), (_WORTH,)),
-    PolicyGate("novelty", "REWRITE first", ("rewrite",), _STALE),
-    PolicyGate("abstain", "ABSTAIN", ("abstain",), _HOPELESS),
-)
-GATES: Mapping[str, PolicyGate] = {gate.name: gate for gate in _IN_ORDER}
+GATES: Mapping[str, PolicyGate] = {
+    "answer": PolicyGate(
+        "ANSWER", ("answer",), lambda s, t: _answerability(s) >= t.answer and s.belief.conflict < t.conflict
+    ),
+    "conflict": PolicyGate("a correction", ("correct-conflict",), lambda s, t: s.belief.conflict >= t.conflict),
+    "reliability": PolicyGate(
+        "a correction", ("correct-unreliable",), lambda s, t: s.belief.reliability < t.reliability
+    ),
+    "flagged": PolicyGate("a correction", ("correct-flagged",), lambda s, t: s.flagged >= 1),
+    "retrieval value": PolicyGate(
+        "RETRIEVE", ("retrieve", "rewrite"), lambda s, t: (s.retrieval_value or 0.0) >= t.retrieval_value
+    ),
+    "novelty": PolicyGate(
+        "REWRITE first", ("rewrite",), lambda s, t: s.diagnostics.novelty < t.novelty and s.rounds >= 1
+    ),
+    "abstain": PolicyGate(
+        "ABSTAIN",
+        ("abstain",),
+        lambda s, t: (
+            s.belief.sufficiency < t.abstain_sufficiency
+            and s.belief.uncertainty > t.abstain_uncertainty
+            and _answerability(s) < t.abstain_answerability
+        ),
+    ),
+}
 """All gates, in the order of the policy."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateRate:
-    """How often one gate fires on the visited states of one dataset, or of all."""
-
-    states: int
-    times: int
-    """At how many states its condition holds."""
-    share: Estimate
-    decides: Estimate
-    """The share of states at which the policy decided by it."""
-    nearest: str
-    """Its conditions at the state that comes nearest, or goes furthest beyond."""
-    upper_bound: float | None
-    """For a gate that never fired, the largest share of questions that is compatible with that at 95 %."""
+def _answerability(state: State) -> float:
+    assert state.answerability is not None
+    return state.answerability
 
 
-def measure_gate(states: StateTable, gate: PolicyGate, thresholds: Thresholds, dataset: str | None = None) -> GateRate:
+def measure_gate(states: StateTable, name: str, thresholds: Thresholds, dataset: str | None = None) -> dict[str, Any]:
     """Measure how often one gate fires on the states of a dataset, or on all."""
-    inside, holds = states.is_in(dataset), gate.holds(states, thresholds)
-    times = int(holds[inside].sum())
-    return GateRate(
-        states=int(inside.sum()),
-        times=times,
-        share=states.mean(holds.astype(np.float64), dataset),
-        decides=states.mean(states.column(lambda state: float(state.step.reason in gate.branches)), dataset),
-        nearest=gate.nearest(states, thresholds, inside),
-        upper_bound=None if times else 1 - _DOUBT ** (1 / states.count_questions(dataset)),
-    )
+    gate = GATES[name]
+    holds = states.column(lambda state: gate.holds(state, thresholds))
+    decides = states.column(lambda state: state.step.reason in gate.branches)
+    return {
+        "dataset": dataset or _ALL,
+        "gate": name,
+        "opens": gate.opens,
+        "states": int(states.is_in(dataset).sum()),
+        "holds (share of states)": states.mean(holds, dataset),
+        "decides (share of states)": states.mean(decides, dataset),
+    }
 
 
 def weighted_quantile(values: Floats, weights: Floats, q: float) -> Floats:
@@ -189,8 +136,8 @@ class ThresholdsStudy:
     protocol: ClassVar[tuple[str, ...]] = (
         "The states are those that BeliefRAG visited with its own thresholds; no model is called.",
         "Raw answerability is the belief's sufficiency, calibrated answerability what the run's calibration gave.",
-        "The spread is the largest minus the smallest of the datasets' medians. It depends on the scale of the score.",
-        "The quantile at which the answer threshold falls is the share of states below it; the scale shapes it too.",
+        "The spread is the largest minus the smallest of the datasets' medians.",
+        "The quantile at which the answer threshold falls is the share of states below it.",
         "A gate fires on a state if its condition is met there, as in the paper.",
         "States count alike, as in the paper; intervals resample questions within each dataset, 2,000 times.",
     )
@@ -225,76 +172,61 @@ class ThresholdsStudy:
             return StudyResult.insufficient(why, sample=sample, notes=notes)
         scores = {
             "raw": states.column(lambda state: state.belief.sufficiency),
-            "calibrated": states.column(_VALUES["answerability"]),
+            "calibrated": states.column(_answerability),
         }
-        if have_same_order(scores["raw"], scores["calibrated"]):
-            notes += ("Both scores put the states in the same order: their spreads differ by the scale alone.",)
         spreads = _measure_spreads(states, scores, thresholds.answer, datasets) if len(datasets) > 1 else {}
         scopes = (*datasets, None)
-        gates = {(s, gate.name): measure_gate(states, gate, thresholds, s) for s in scopes for gate in _IN_ORDER}
-        pooled = {name: each for (scope, name), each in gates.items() if scope is None}
-        scales = _scores_table(states, scores, thresholds.answer, scopes)
+        gates = [measure_gate(states, name, thresholds, scope) for scope in scopes for name in GATES]
+        pooled = {gate["gate"]: gate["holds (share of states)"] for gate in gates if gate["dataset"] == _ALL}
+        never = [name for name, share in pooled.items() if share.value == 0]
+        findings = [f"Spread over the datasets of the {what}: {format_cell(each)}." for what, each in spreads.items()]
         spread_rows = [{"of": what, "spread": spread} for what, spread in spreads.items()]
+        gates_note = "Holds: its condition is met, whatever comes before it. Decides: the policy decided by it."
+        scales = _make_scales_table(states, scores, thresholds.answer, scopes)
         return StudyResult(
             sample=sample,
-            findings=tuple(_describe_findings(spreads, pooled)),
-            numbers={
-                "never_reached": [name for name, each in pooled.items() if not each.times],
-                "always_reached": [name for name, each in pooled.items() if each.times == each.states],
-            },
+            findings=(
+                *(findings or ["One dataset has no spread: how far thresholds transfer cannot be said from it."]),
+                f"Gates that were never reached: {', '.join(never) or 'none'}.",
+            ),
+            numbers={"never_reached": never},
             tables=(
                 scales,
                 Table.of_records("spreads", "Largest minus smallest over the datasets", spread_rows),
-                _gates_table(gates),
+                Table.of_records("gates", "How often each gate fires on visited states", gates, gates_note),
             ),
             notes=notes,
             paper_values=compare_with_paper(
                 {
                     "spread_raw": spreads.get("medians, raw"),
                     "spread_calibrated": spreads.get("medians, calibrated"),
-                    "gate_answer": pooled["answer"].share,
-                    "gate_conflict_ordinary": pooled["conflict"].share,
+                    "gate_answer": pooled["answer"],
+                    "gate_conflict_ordinary": pooled["conflict"],
                 }
             ),
-            paper_note="Theirs are over six datasets with gpt-oss-120b. Their raw score is not described; here it is "
-            "the belief's sufficiency. They see the conflict gate fire on 72 % of counterfactual evidence, which is "
-            "not among these questions.",
+            paper_note="Theirs are over six datasets with gpt-oss-120b; their raw score is not described.",
             draw=partial(_draw_thresholds, scales, gates),
             figure_size=(13.0, 4.9),
-            caption="The median of both scores by dataset, the share of states below the answer threshold, and the "
-            "share of visited states on which the condition of each gate holds. Lines are 95 % intervals.",
+            caption="Medians, shares of states below the answer threshold, and gates. Lines are 95 % intervals.",
         )
 
 
 def _measure_spreads(
     states: StateTable, scores: Mapping[str, Floats], threshold: float, datasets: tuple[str, ...]
 ) -> dict[str, Estimate]:
-    middle, below = {}, {}
+    statistics, below = {}, {}
     for name, score in scores.items():
         share = (score < threshold).astype(np.float64)
-        middle[name] = spread_over(medians(states, score, dataset) for dataset in datasets)
-        below[name] = spread_over(states.means(share, dataset) for dataset in datasets)
-    statistics = {f"medians, {name}": each for name, each in middle.items()}
-    statistics["medians, calibrated minus raw"] = lambda weights: middle["calibrated"](weights) - middle["raw"](weights)
-    statistics |= {f"quantile of the answer threshold, {name}": each for name, each in below.items()}
-    return {what: states.estimate(statistic) for what, statistic in statistics.items()}
+        statistics[f"medians, {name}"] = spread_over(medians(states, score, dataset) for dataset in datasets)
+        below[f"quantile of the answer threshold, {name}"] = spread_over(
+            states.means(share, dataset) for dataset in datasets
+        )
+    raw, calibrated = statistics.values()
+    statistics["medians, calibrated minus raw"] = lambda weights: calibrated(weights) - raw(weights)
+    return {what: states.estimate(statistic) for what, statistic in {**statistics, **below}.items()}
 
 
-def _describe_findings(spreads: Mapping[str, Estimate], pooled: Mapping[str, GateRate]) -> Iterator[str]:
-    if not spreads:
-        yield "One dataset has no spread: how far thresholds transfer cannot be said from it."
-    for what, spread in spreads.items():
-        yield f"Spread over the datasets of the {what}: {format_cell(spread)}."
-    shares = ", ".join(f"{name} {each.share.value:.1%}" for name, each in pooled.items())
-    yield f"The condition of each gate holds on these shares of visited states: {shares}."
-    for name, each in pooled.items():
-        if not each.times:
-            yield f"With evidence there, the {name} gate was never reached; nearest: {each.nearest}."
-        elif each.times == each.states:
-            yield f"The {name} gate's condition held at every visited state."
-
-
-def _scores_table(
+def _make_scales_table(
     states: StateTable, scores: Mapping[str, Floats], threshold: float, scopes: tuple[str | None, ...]
 ) -> Table:
     below = {name: (score < threshold).astype(np.float64) for name, score in scores.items()}
@@ -308,36 +240,16 @@ def _scores_table(
     return Table.of_records("scales", "Answerability by dataset", records, note)
 
 
-def _gates_table(gates: Mapping[tuple[str | None, str], GateRate]) -> Table:
-    records = [
-        {
-            "dataset": scope or _ALL,
-            "gate": name,
-            "opens": GATES[name].opens,
-            "states": each.states,
-            "holds (share of states)": each.share,
-            "decides (share of states)": each.decides,
-            "nearest or furthest beyond": each.nearest,
-            "at most (share of questions, 95 %)": each.upper_bound,
-        }
-        for (scope, name), each in gates.items()
-    ]
-    note = (
-        "Holds: its condition is met, whatever comes before it in the policy. Decides: the policy decided by it. At "
-        "most: the share of questions on which a gate that was never reached may still open."
-    )
-    return Table.of_records("gates", "How often each gate fires on visited states", records, note)
-
-
-def _draw_thresholds(scales: Table, gates: Mapping[tuple[str | None, str], GateRate], figure: Figure) -> None:
-    median_axes, below_axes, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.5))
-    label_axes(median_axes, "Where the score lies", y="median score")
-    label_axes(below_axes, "Where the threshold cuts", y="share of visited states below it")
-    for axes, what in ((median_axes, "median"), (below_axes, "below threshold")):
-        names = [str(record["dataset"]) for record in scales.records[:-1]]
-        series = {kind: [row[f"{kind} {what}"] for row in scales.records[:-1]] for kind in ("raw", "calibrated")}
-        draw_bars(axes, names, series)
+def _draw_thresholds(scales: Table, gates: list[dict[str, Any]], figure: Figure) -> None:
+    *panels, gate_axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.5))
+    rows: list[Any] = scales.records[:-1]
+    for axes, what, title in zip(
+        panels, ("median", "below threshold"), ("Where the score lies", "Where the threshold cuts"), strict=True
+    ):
+        series = {kind: [row[f"{kind} {what}"] for row in rows] for kind in ("raw", "calibrated")}
+        draw_bars(axes, title, what, [row["dataset"] for row in rows], series)
         axes.set_ylim(0, 1)
-    label_axes(gate_axes, "Which gates' conditions hold", y="share of visited states")
-    by_dataset = {scope or _ALL: [gates[scope, name].share for name in GATES] for scope, _ in gates}
-    draw_bars(gate_axes, list(GATES), by_dataset)
+    by_dataset: dict[str, list[Estimate]] = {}
+    for gate in gates:
+        by_dataset.setdefault(gate["dataset"], []).append(gate["holds (share of states)"])
+    draw_bars(gate_axes, "Which gates' conditions hold", "share of visited states", list(GATES), by_dataset)

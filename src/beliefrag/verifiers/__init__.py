@@ -14,15 +14,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from beliefrag.errors import ReplyError
-from beliefrag.models.protocol import ChatReply
+from beliefrag.errors import ModelError, ReplyError
+from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts.replies import Repairs
 from beliefrag.registry import Registry
 from beliefrag.types import Observation, Passage
 
-__all__ = ["DRAFT_FORMS", "VERIFIERS", "Asker", "VerifierForm", "build_verifier", "read_ids", "read_score"]
+__all__ = [
+    "ALTERNATIVES",
+    "DRAFT_FORMS",
+    "VERIFIERS",
+    "Asker",
+    "VerifierForm",
+    "build_verifier",
+    "read_ids",
+    "read_score",
+    "require_tokens",
+]
 
 _T = TypeVar("_T")
+
+ALTERNATIVES = 10
+"""How many alternatives of a token are asked for: yes and no are among them where the model means either."""
 
 
 class Asker(Protocol):
@@ -57,13 +70,7 @@ class VerifierForm(Protocol):
         ...
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Look at the passages.
-
-        Args:
-            asker: Through which every model call goes.
-            fields: question, evidence and draft, already safe to put into a prompt.
-            passages: What the evidence block shows, in the same order.
-        """
+        """Look at the passages, in the order of the evidence block; the fields are safe to put into a prompt."""
         ...
 
 
@@ -119,3 +126,13 @@ def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of
     if not 0.0 <= score <= 1.0:
         repairs["clamped"] += 1
     return min(1.0, max(0.0, score))
+
+
+def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
+    """Return the tokens of a reply with their probabilities."""
+    if not reply.tokens:
+        raise ModelError(
+            f"This model reports no token probabilities, which the verifier form {form!r} needs.",
+            remedy="Use --set verifier=graded or --set verifier=structured.",
+        )
+    return reply.tokens

@@ -1,13 +1,10 @@
 """Reads the state of the evidence from one drafted answer: its tokens, their alternatives, and where it stands.
 
-The draft is also the answer, so a look at the evidence costs nothing beside it. Support, conflict, uncertainty and gap
-are worked out here without another call:
+The draft is also the answer, so a look at the evidence costs no further call:
 
-- uncertainty: how unlikely the least likely token of the draft was, and more where the model also thought of saying
-  that there is no answer;
+- uncertainty: how unlikely the least likely token was, and more where the model also thought of giving no answer;
 - conflict: how close an alternative came that the evidence holds too;
-- support: whether the draft stands in the evidence, and how much of the question stands around it; one that only
-  repeats words of the question has none;
+- support: whether the draft stands in the evidence, and how much of the question stands around it;
 - gap: how much of the question no sentence of the evidence covers.
 
 `draft` needs a model that reports token probabilities. `stated` is for all others: the same call asks for the answer,
@@ -17,8 +14,9 @@ for how sure the model is and for what is missing, as JSON.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from beliefrag.answering.packing import find_sentences, lower_words, read_sentences
@@ -27,8 +25,7 @@ from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts.replies import Repairs, read_answer, read_json_object
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker, read_score
-from beliefrag.verifiers.probability import ALTERNATIVES, require_tokens
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, read_score, require_tokens
 
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))
@@ -40,9 +37,8 @@ _NO_ANSWER = frozenset((
 """Words that begin the reply of a model that finds no answer, in English."""
 _NO_ANSWER_SCALE = 0.001
 _NO_ANSWER_WEIGHT = 0.5
-"""Where such words have more than that probability at the first token, the draft counts as about half as sure. Of the
-drafts with a least likely token of 0.5 and more, 0.63 of 154 train questions were right without such words and 0.27 of
-37 with them. The numbers were chosen on train questions, each set with a fit to the others."""
+"""Where such words have more than that probability at the first token, the draft counts as about half as sure. The
+numbers were chosen on train questions, each set with a fit to the others."""
 _FOUND = 0.5
 """The support of a draft that occurs in the evidence with nothing of the question around it."""
 
@@ -64,7 +60,7 @@ class Draft:
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Ask for the answer, and read the evidence in view of it."""
         answer, tokens = await asker.ask("read", "answer", fields, read_with_tokens, top_logprobs=ALTERNATIVES)
-        return observe_draft(fields["question"], passages, answer, tokens)
+        return observe_draft(fields["question"], passages, answer, tokens, measure_confidence(answer, tokens))
 
 
 @VERIFIERS.register(
@@ -83,43 +79,30 @@ class Stated:
     async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
         """Ask for the three, and read the evidence in view of the answer."""
         answer, sure, missing = await asker.ask("read", "stated_answer", fields, _read_stated, schema=_STATED_SCHEMA)
-        return observe_draft(fields["question"], passages, answer, (), stated=sure, is_incomplete=missing)
+        found = observe_draft(fields["question"], passages, answer, (), sure)
+        return replace(found, gap=max(found.gap, 0.5)) if missing else found
 
 
 def observe_draft(
-    question: str,
-    passages: Sequence[Passage],
-    answer: str,
-    tokens: Sequence[TokenProbability],
-    *,
-    stated: float | None = None,
-    is_incomplete: bool = False,
+    question: str, passages: Sequence[Passage], answer: str, tokens: Sequence[TokenProbability], stated: float
 ) -> Observation:
-    """The observation of these passages by an answer that was drafted from them.
+    """Return the observation of these passages by an answer that was drafted from them.
 
-    Args:
-        question: What is asked.
-        passages: The evidence as the prompt showed it.
-        answer: The draft.
-        tokens: Its tokens with their alternatives; empty where the model gives none.
-        stated: How sure the model says it is, from 0 to 1, where it gives no probabilities.
-        is_incomplete: Whether the model says that something is missing.
+    The tokens are empty where the model gives none; `stated` is how sure the draft is, from 0 to 1.
     """
-    if stated is None:
-        if not tokens:
-            raise ValueError("an answer needs its tokens or how sure the model says it is")
-        stated = measure_confidence(answer, tokens)
     spans = [find_sentences(passage.text) for passage in passages]
     reading = read_sentences(question, passages, spans)
     best = [max(found, default=0.0) for found in zip(*(one.covers for one in reading.sentences), strict=True)]
     covered = sum(weight * cover for weight, cover in zip(reading.importance, best, strict=False))
-    words = lower_words(answer)
+    held = {word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")}
+    words, asked = lower_words(answer), lower_words(question)
     if _EITHER.intersection(words[:1]):
         support = covered
-    elif _only_repeats(words, lower_words(question)):
+    elif words and "or" not in asked and set(words) <= set(asked):
+        # It only repeats the question, which offers no choice.
         support = 0.0
     else:
-        support = _FOUND * _share_found(words, passages)
+        support = _FOUND * (sum(word in held for word in words) / len(words) if words else 0.0)
         phrase = f" {' '.join(words)} "
         for one in reading.sentences:
             passage = passages[one.passage]
@@ -127,12 +110,11 @@ def observe_draft(
             if phrase in f" {' '.join(lower_words(f'{passage.title} {passage.text[start:end]}'))} ":
                 around = sum(w * c for w, c in zip(reading.importance, one.covers, strict=True))
                 support = max(support, _FOUND + (1.0 - _FOUND) * around)
-    gap = 1.0 - min(1.0, covered)
     return Observation(
         support=min(1.0, support),
-        conflict=_conflict(tokens, passages),
+        conflict=_conflict(tokens, sorted(held)),
         uncertainty=1.0 - min(1.0, stated),
-        gap=max(gap, 0.5) if is_incomplete else gap,
+        gap=1.0 - min(1.0, covered),
         draft=answer,
     )
 
@@ -154,19 +136,8 @@ def _doubt(answer: str, tokens: Sequence[TokenProbability]) -> float:
     return mass / (mass + _NO_ANSWER_SCALE)
 
 
-def _only_repeats(draft: Sequence[str], question: Sequence[str]) -> bool:
-    """Return whether a draft has no word that the question does not have, though the question offers no choice."""
-    return bool(draft) and "or" not in question and set(draft) <= set(question)
-
-
-def _share_found(words: Sequence[str], passages: Sequence[Passage]) -> float:
-    held = {word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")}
-    return sum(word in held for word in words) / len(words) if words else 0.0
-
-
-def _conflict(tokens: Sequence[TokenProbability], passages: Sequence[Passage]) -> float:
-    """How close the best alternative came that begins another word of the evidence: 1 where it was as likely."""
-    held = sorted({word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")})
+def _conflict(tokens: Sequence[TokenProbability], held: Sequence[str]) -> float:
+    """Return how close an alternative came that begins another word of the evidence: 1 where it was as likely."""
     most = 0.0
     for place, token in enumerate(tokens):
         if place and not token.token[:1].isspace():
@@ -186,14 +157,8 @@ def _conflict(tokens: Sequence[TokenProbability], passages: Sequence[Passage]) -
 def _begins_word(beginning: str, ordered: Sequence[str]) -> bool:
     if len(beginning) < 2 and not beginning.isdigit():
         return False
-    low, high = 0, len(ordered)
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < beginning:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(ordered) and ordered[low].startswith(beginning)
+    place = bisect_left(ordered, beginning)
+    return place < len(ordered) and ordered[place].startswith(beginning)
 
 
 def read_with_tokens(

@@ -12,15 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.errors import ModelError, ReplyError
+from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import escape, evidence_block
 from beliefrag.prompts.replies import Repairs, read_answer
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker
-
-ALTERNATIVES = 10
-"""How many alternatives of a token are asked for: yes and no are among them where the model means either."""
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, require_tokens
 
 
 @VERIFIERS.register(
@@ -35,11 +32,8 @@ class Probability:
 
     name: ClassVar[str] = "probability"
     prompts: ClassVar[tuple[str, ...]] = (
-        "answer",
-        "verifier_support",
-        "verifier_complete",
-        "verifier_agree",
-        "verifier_helps",
+        *("answer", "verifier_support", "verifier_complete"),
+        *("verifier_agree", "verifier_helps"),
     )
     helps: ClassVar[float] = 0.5
     margin: ClassVar[float] = 0.1
@@ -63,7 +57,9 @@ class Probability:
         whole = {**fields, "draft": escape(draft)}
         support = await ask_yes_or_no(asker, "verifier_support", whole)
         complete = await ask_yes_or_no(asker, "verifier_complete", whole)
-        agree = await self._ask_agreement(asker, fields, helpful)
+        # One passage alone cannot contradict itself.
+        apart = {**fields, "evidence": evidence_block(helpful)}
+        agree = await ask_yes_or_no(asker, "verifier_agree", apart) if len(helpful) > 1 else 1.0
         return Observation(
             support=support,
             conflict=max(0.0, 1.0 - 2.0 * agree),
@@ -72,12 +68,6 @@ class Probability:
             unhelpful=tuple(passage.id for passage in passages if passage not in helpful),
             draft=draft,
         )
-
-    async def _ask_agreement(self, asker: Asker, fields: Mapping[str, str], helpful: Sequence[Passage]) -> float:
-        """Ask for the probability that the helpful passages agree; one passage alone cannot contradict itself."""
-        if len(helpful) < 2:
-            return 1.0
-        return await ask_yes_or_no(asker, "verifier_agree", {**fields, "evidence": evidence_block(helpful)})
 
 
 async def ask_yes_or_no(asker: Asker, prompt: str, fields: Mapping[str, str], *, purpose: str = "verifier") -> float:
@@ -108,13 +98,3 @@ def read_probability_of_yes(tokens: Sequence[TokenProbability]) -> float:
     if total <= 0.0:
         raise ReplyError("The reply is neither yes nor no.")
     return weights["yes"] / total
-
-
-def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
-    """Return the tokens of a reply with their probabilities."""
-    if not reply.tokens:
-        raise ModelError(
-            f"This model reports no token probabilities, which the verifier form {form!r} needs.",
-            remedy="Use --set verifier=graded or --set verifier=structured.",
-        )
-    return reply.tokens

@@ -22,28 +22,26 @@ from beliefrag.prompts import escape, evidence_block
 from beliefrag.prompts.replies import Repairs
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, require_tokens
 from beliefrag.verifiers.draft import measure_confidence, read_with_tokens
-from beliefrag.verifiers.probability import ALTERNATIVES, read_probability_of_yes, require_tokens
+from beliefrag.verifiers.probability import read_probability_of_yes
 
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
-"""Words of evidence that the form shows: the sentences nearest to question and draft. On 60 train questions the slots
-tell right drafts from wrong ones as well as over whole passages, for 420 tokens less (docs/prompts.md)."""
+"""Words of evidence that the form shows: the sentences nearest to question and draft (docs/prompts.md)."""
 _WORDS = 20
 """Words for each passage, and at most half of all words: a passage does not help if none of the sentences that fit is
 its own."""
 _BEST = 2
 """The first passages, which the search liked best, are never found unhelpful: otherwise two to three times as many
-supporting ones would be lost. On five passages of BM25, 275 to 300 questions to fit on each, 0.97 / 0.96 / 0.96 of the
-passages found unhelpful support nothing (HotpotQA, 2Wiki, MuSiQue), and they are 0.39 / 0.35 / 0.28 of those that
-support nothing."""
+supporting ones would be lost."""
 _LIKELY, _PROVED = 0.7, 0.55
 """Where the confidence of the draft and *proved* both reach these, no passage is flagged, and no correction begins: it
 would cost its tokens and change no F1 (docs/tried.md)."""
+_YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
 _SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {name: {"type": "string", "enum": ["yes", "no"]} for name in _SLOTS},
+    "properties": dict.fromkeys(_SLOTS, _YES_OR_NO),
     "required": list(_SLOTS),
     "additionalProperties": False,
 }

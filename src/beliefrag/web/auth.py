@@ -1,11 +1,7 @@
 """Who may use a server: its names, the token of programs, the key of a browser, and the protective headers.
 
-On loopback the Host header must be a name of this machine. A web page can point a name of its own at 127.0.0.1 and let
-a browser send requests to it (DNS rebinding), but it cannot choose the Host header.
-
-A browser gets its key in an address, which the command prints, and keeps it in a cookie that scripts and other sites
-cannot use. A browser that the command itself opens gets an address that works once, because other users of the machine
-can read the command lines of processes.
+On loopback the Host header must be a name of this machine, against DNS rebinding. A browser gets its key in an address
+and keeps it in a cookie; the address that a command opens itself works once, because others can read command lines.
 """
 
 from __future__ import annotations
@@ -15,7 +11,8 @@ import hmac
 import ipaddress
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -28,14 +25,13 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import refuse
 
-__all__ = ["PAGE_POLICY", "AllowedHosts", "BrowserKey", "ServerAuth", "came_from_page", "is_loopback", "read_token"]
-
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _MIN_TOKEN = 16
 _MAX_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
 """They need no token: they only answer yes or no, to whatever watches the server."""
+_COOKIE = "beliefrag_view"
 _FROM_PAGE = "beliefrag.from_page"
 """Set in the scope of a request that a browser with the key has sent."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
@@ -59,33 +55,24 @@ _HEADERS = {
 
 def is_loopback(host: str) -> bool:
     """Return whether an address can be reached from this machine alone."""
-    if host.lower() == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
 def read_token(file: Path | None, host: str) -> str | None:
-    """Read the token from a file, or else from BELIEFRAG_TOKEN; return None if there is none and none is needed.
-
-    Raises:
-        SettingsError: The token cannot be read or is too weak, or there is none and other machines can reach the host.
-    """
-    if file is not None:
-        try:
-            token = file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise SettingsError(f"The token file {file} cannot be read: {reason}.", remedy="Check the path.") from None
-    else:
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    """Read the token from a file, or else from BELIEFRAG_TOKEN; only on loopback a server may have none."""
+    try:
+        token = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"The token file {file} cannot be read: {reason}.", remedy="Check the path.") from None
     if not token and file is None:
         if is_loopback(host):
             return None
         raise SettingsError(
-            f"Other machines can reach a server at {host}, and there is no token.",
+            f"Other machines can reach a server at {host}, and it has no token.",
             remedy=f"Set {TOKEN_VARIABLE} or give --token-file, or listen at 127.0.0.1.",
         )
     if len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
@@ -97,13 +84,13 @@ def read_token(file: Path | None, host: str) -> str | None:
     return token
 
 
+@dataclass(frozen=True, slots=True)
 class AllowedHosts:
     """The names, and perhaps the port, by which clients may call a server; None accepts all that are well-formed."""
 
-    def __init__(self, names: Iterable[str] | None, *, port: int | None = None, remedy: str = "") -> None:
-        self._names = None if names is None else {name.lower() for name in names}
-        self._port = port
-        self.remedy = remedy
+    names: Sequence[str] | None
+    port: int | None = None
+    remedy: str = ""
 
     @classmethod
     def for_address(cls, host: str, more_names: Iterable[str] = ()) -> AllowedHosts:
@@ -117,11 +104,12 @@ class AllowedHosts:
         """Return whether a request has exactly one Host header, and it names this server."""
         given = headers.getlist("host")
         found = _HOST.fullmatch(given[0].strip().lower()) if len(given) == 1 else None
-        if found is None or (self._port is not None and found["port"] != str(self._port)):
+        if found is None or (self.port is not None and found["port"] != str(self.port)):
             return False
-        return self._names is None or (found["address"] or found["name"]) in self._names
+        return self.names is None or (found["address"] or found["name"]) in {name.lower() for name in self.names}
 
 
+@dataclass(eq=False, repr=False)
 class BrowserKey:
     """A key in an address, then in a cookie, for the browser of the person who started the command.
 
@@ -129,40 +117,33 @@ class BrowserKey:
     pages may send something, they must be pages of this very server.
     """
 
-    def __init__(
-        self, token: str, once: str | None, port: int, *, command: str = "beliefrag view", may_send: bool = False
-    ) -> None:
-        self._token = token
-        self._once = once
-        self._cookie = f"beliefrag_view_{port}"
-        self._command = command
-        self._may_send = may_send
+    token: str
+    once: str | None
+    port: int
+    command: str = "beliefrag view"
+    may_send: bool = False
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
-        """Move the key from the address into a cookie, and afterwards read it from there.
-
-        Raises:
-            HttpProblem: The key is missing or wrong, or this may not be sent.
-        """
+        """Move the key from the address into a cookie, and afterwards read it from there; else raise a problem."""
         if len(scope["path"]) > _MAX_PAGE_PATH:
-            raise HttpProblem(404, "not_found", "There is no such page.")
+            raise HttpProblem(404, "not_found", "This page does not exist.")
         sends = scope["method"] not in ("GET", "HEAD")
-        if sends and not (self._may_send and scope["method"] == "POST"):
+        if sends and not (self.may_send and scope["method"] == "POST"):
             raise HttpProblem(405, "wrong_method", "These pages can only be read.")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = "" if sends else dict(query).get("token", "")
-        used_once = scope["method"] == "GET" and self._once is not None and _is_same(given, self._once)
+        used_once = scope["method"] == "GET" and self.once is not None and _is_same(given, self.once)
         if used_once:
-            self._once = None
-        if used_once or _is_same(given, self._token):
+            self.once = None
+        if used_once or _is_same(given, self.token):
             # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
             answer = Response(status_code=303, headers={"Location": target})
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            answer.set_cookie(f"{_COOKIE}_{self.port}", self.token, httponly=True, samesite="strict")
             return answer
         if not self.has_cookie(headers):
-            words = f"Open the whole address that '{self._command}' printed: it holds a key."
+            words = f"Open the whole address that '{self.command}' printed: it holds a key."
             raise HttpProblem(403, "no_key", words)
         if sends and not _is_same_origin(headers):
             raise HttpProblem(403, "other_origin", "Only a page of this server may send this.")
@@ -172,10 +153,10 @@ class BrowserKey:
     def has_cookie(self, headers: Headers) -> bool:
         """Return whether a request has the cookie with the key."""
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(f"{_COOKIE}_{self.port}")
         except CookieError:
             return False
-        return morsel is not None and _is_same(morsel.value, self._token)
+        return morsel is not None and _is_same(morsel.value, self.token)
 
 
 def came_from_page(scope: Scope) -> bool:
@@ -183,57 +164,46 @@ def came_from_page(scope: Scope) -> bool:
     return scope.get(_FROM_PAGE, False) is True
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class ServerAuth:
     """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
-    Programs show the token, if there is one. On a server with pages, browsers show their key everywhere, and programs
-    without it may call the addresses that are theirs unless `programs` is false.
+    On a server with pages, browsers show their key everywhere, and programs, which show the token if it has one, may
+    call their own addresses unless `programs` is false.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: AllowedHosts,
-        token: str | None = None,
-        browser: BrowserKey | None = None,
-        programs: bool = True,
-    ) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._token = token
-        self._browser = browser
-        self._programs = programs
-        headers = _HEADERS | {"Content-Security-Policy": _API_POLICY if browser is None else PAGE_POLICY}
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    app: ASGIApp
+    hosts: AllowedHosts
+    token: str | None = None
+    browser: BrowserKey | None = None
+    programs: bool = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        own = _HEADERS | {"Content-Security-Policy": _API_POLICY if self.browser is None else PAGE_POLICY}
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
-                missing = [header for header in self._headers if header[0] not in present]
-                message["headers"] = [*message["headers"], *missing]
+                headers = [(name.lower().encode(), value.encode()) for name, value in own.items()]
+                message["headers"] = [*message["headers"], *(each for each in headers if each[0] not in present)]
             await send(message)
 
-        await (self._check(scope) or self._app)(scope, receive, send_with_headers)
+        refusal = self._check(scope) if scope["type"] == "http" else None
+        await (refusal or self.app)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
-        headers, browser = Headers(scope=scope), self._browser
-        if browser and self._programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
+        headers, browser = Headers(scope=scope), self.browser
+        if browser and self.programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
             browser = None
         try:
             if "content-length" in headers and "transfer-encoding" in headers:
                 # A proxy may believe the one and this server the other, and then they disagree where the request ends.
                 words = "The request has both Content-Length and Transfer-Encoding."
                 raise HttpProblem(400, "ambiguous_length", words, headers={"Connection": "close"})
-            if not self._hosts.accept(headers):
+            if not self.hosts.accept(headers):
                 words = "The Host header names another server."
-                raise HttpProblem(421, "wrong_host", words, remedy=self._hosts.remedy)
+                raise HttpProblem(421, "wrong_host", words, remedy=self.hosts.remedy)
             if browser is not None:
                 return browser.check(scope, headers)
             self._check_token(scope, headers)
@@ -245,9 +215,9 @@ class ServerAuth:
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self._token is None or scope["path"] in _OPEN_PATHS:
+        if self.token is None or scope["path"] in _OPEN_PATHS:
             return
-        if not (_is_same(given.strip(), self._token) and scheme.lower() == "bearer"):
+        if not (_is_same(given.strip(), self.token) and scheme.lower() == "bearer"):
             words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
             raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})
 
@@ -265,5 +235,5 @@ def _is_same_origin(headers: Headers) -> bool:
 
 
 def _is_same(given: str, secret: str) -> bool:
-    """Compare digests of equal length, so that the time taken depends on neither text."""
+    """Compare digests of equal length: the time that it takes depends on neither text."""
     return hmac.compare_digest(*(hashlib.sha256(text.encode()).digest() for text in (given, secret)))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from beliefrag.errors import SettingsError
 from beliefrag.types import Budget
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, refuse
 
-__all__ = ["BodyLimit", "ServerLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Bounds on every request, so that no client can use more than its share."""
+    """Bounds on every request: no client can use more than its share."""
 
     request_bytes: int = 65_536
     question_chars: int = 4_000
@@ -42,35 +39,29 @@ class ServerLimits:
     """Seconds for the next request's header on an open connection."""
     stall_seconds: float = 30.0
     """Seconds after which a client that does not read its response is disconnected."""
-    sessions: int = 256
-    """How many MCP sessions of earlier protocols may be open."""
-    session_idle_seconds: float = 300.0
-    """Seconds after which an MCP session without a request ends."""
     budget: Budget = Budget()
     """The most that a request may ask for."""
 
-    def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self) if field.name != "budget"):
-            value = getattr(self, name)
-            if value < 0 or (value == 0 and name not in ("queue", "grace")):
-                raise SettingsError(f"The limit {name} cannot be {value}.", remedy="Give a number above 0.")
 
-
+@dataclass(frozen=True, slots=True)
 class BodyLimit:
     """Middleware that reads the whole body first, and refuses one that is too long or too slow."""
 
-    def __init__(self, app: ASGIApp, *, limits: ServerLimits) -> None:
-        self._app = app
-        self._limits = limits
+    app: ASGIApp
+    limits: ServerLimits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request with its body, or refuse it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
+        limits = self.limits
         try:
-            body = await self._read_body(Headers(scope=scope), receive)
-        except HttpProblem as problem:
+            async with asyncio.timeout(limits.body_seconds):
+                body = await self._read_body(Headers(scope=scope).get("content-length", ""), receive)
+        except (HttpProblem, TimeoutError) as error:
+            words = f"The body did not arrive within {limits.body_seconds:g} seconds."
+            problem = error if isinstance(error, HttpProblem) else HttpProblem(408, "slow_request", words)
             problem.headers = {"Connection": "close"}
             await refuse(scope, problem)(scope, receive, send)
             return
@@ -79,25 +70,18 @@ class BodyLimit:
         async def receive_again() -> Message:
             return unread.pop() if unread else await receive()
 
-        await self._app(scope, receive_again, send)
+        await self.app(scope, receive_again, send)
 
-    async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
-        limits = self._limits
-        # Used only to refuse early: a chunked body has none.
-        announced = headers.get("content-length", "")
+    async def _read_body(self, announced: str, receive: Receive) -> bytes:
+        most = self.limits.request_bytes
         body = bytearray()
-        is_complete = False
-        try:
-            async with asyncio.timeout(limits.body_seconds):
-                while not is_complete:
-                    if max(len(body), int(announced[:20] if announced.isdecimal() else 0)) > limits.request_bytes:
-                        raise HttpProblem(413, "too_large", f"The body has more than {limits.request_bytes:,} bytes.")
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientDisconnected
-                    body += message.get("body", b"")
-                    is_complete = not message.get("more_body", False) and len(body) <= limits.request_bytes
-        except TimeoutError:
-            words = f"The body did not arrive within {limits.body_seconds:g} seconds."
-            raise HttpProblem(408, "slow_request", words) from None
-        return bytes(body)
+        # The announced length only serves to refuse early: a chunked body has none.
+        length = int(announced[:20]) if announced.isdecimal() else 0
+        while max(len(body), length) <= most:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnected
+            body += message.get("body", b"")
+            if not message.get("more_body", False) and len(body) <= most:
+                return bytes(body)
+        raise HttpProblem(413, "too_large", f"The body has more than {most:,} bytes.")

@@ -12,8 +12,6 @@ from beliefrag.record import Episode, Progress, Step
 from beliefrag.web.problems import AsciiJson
 from beliefrag.web.service import AdmissionQueue, AnswerService
 
-__all__ = ["ServerMetrics", "health_routes"]
-
 _CHECK_INTERVAL = 1.0
 """Seconds for which a check of the index holds: anybody may ask, so asking must cost nothing."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -21,7 +19,7 @@ _SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 
 
 class ServerMetrics:
-    """The counters of a server. Labels come from fixed sets, so that no client can create new ones."""
+    """The counters of a server. Labels come from fixed sets: no client can create new ones."""
 
     def __init__(self, admission: AdmissionQueue) -> None:
         self._registry = registry = CollectorRegistry()
@@ -35,18 +33,16 @@ class ServerMetrics:
         self._requests = count("requests", "Requests by route and status", "method", "route", "status")
         self._request_seconds = measure("request_seconds", "Seconds per request", "route")
         self._refused = count("refused", "Requests refused before an episode began", "reason")
-        endings = "Episodes by outcome; cancelled, timed_out and shut_down did not reach their end"
-        self._episodes = count("episodes", endings, "outcome")
+        self._episodes = count("episodes", "Episodes by outcome, or how they were interrupted", "outcome")
         self._episode_seconds = measure("episode_seconds", "Seconds per episode", "outcome")
         last = "Answerability at the end of an episode"
         self._answerability = measure("answerability", last, "outcome", buckets=_SHARES)
         self._tokens = count("tokens", "Tokens of model calls", "direction", "cached")
         self._calls = count("model_calls", "Model calls", "purpose", "cached")
-        for name, what, read in (
-            ("beliefrag_in_flight", "Running episodes", lambda: admission.in_flight),
-            ("beliefrag_queued", "Requests that wait for a place", lambda: admission.waiting),
-        ):
-            Gauge(name, what, registry=registry).set_function(read)
+        running = Gauge("beliefrag_in_flight", "Running episodes", registry=registry)
+        running.set_function(lambda: admission.in_flight)
+        queued = Gauge("beliefrag_queued", "Requests that wait for a place", registry=registry)
+        queued.set_function(lambda: admission.waiting)
 
     def text(self) -> bytes:
         """Return all counters in Prometheus' text form."""

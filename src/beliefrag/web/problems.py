@@ -10,8 +10,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-__all__ = ["AsciiJson", "HttpProblem", "is_openai_path", "problem_of_failure"]
-
 _NO_REPLY = frozenset({"EmptyReplyError", "ReplyError", "TransportError", "UnreadableReply"})
 _UNAVAILABLE = frozenset(
     {"CalibrationError", "CorpusError", "ModelError", "ReplayMiss", "RetrievalError", "SettingsError"}
@@ -20,7 +18,7 @@ _JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 class AsciiJson(Response):
-    """A JSON response in ASCII, so that any text can be sent, also text that UTF-8 cannot encode."""
+    """A JSON response in ASCII, which can hold any text, also text that UTF-8 cannot encode."""
 
     media_type = "application/json"
 
@@ -67,14 +65,11 @@ class HttpProblem(Exception):
 
 def is_openai_path(path: str) -> bool:
     """Return whether clients of OpenAI's API use this path."""
-    return path.startswith(("/v1/chat/", "/v1/models", "/v1/responses"))
+    return path.startswith(("/v1/chat/", "/v1/models"))
 
 
 def problem_of_failure(cause: str) -> HttpProblem:
-    """Return what a client reads about an error of this class: its kind alone, because a message may quote anything.
-
-    The status is 502 for the model's server, 503 for something else that an answer needs, and 500 for this server.
-    """
+    """Return what a client reads about an error of this class: its kind alone, because a message may quote anything."""
     status, words = 500, "Internal error"
     if cause in _NO_REPLY:
         status, words = 502, "The model gave no usable reply"

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.service import Waiting
 
-__all__ = [
-    "ClientDisconnected",
-    "RequestLog",
-    "RequestRecord",
-    "json_log",
-    "mask_credentials",
-    "refuse",
-    "request_record",
-]
-
 _log = logging.getLogger(__name__)
 _SCOPE_KEY = "beliefrag.request"
 _CLIENT_LEFT = 499
@@ -78,7 +68,6 @@ class RequestRecord:
     outcome: str | None = None
     """The outcome's name, or how the episode was interrupted."""
     cause: str | None = None
-    """The kind of error of a failed episode."""
     error: str | None = None
     """The message of an expected error, without credentials. Clients do not get it."""
     answerability: float | None = None
@@ -151,17 +140,17 @@ def refuse(scope: Scope, problem: HttpProblem) -> Response:
     return problem.response(scope["path"], record.request_id)
 
 
+@dataclass(frozen=True, slots=True)
 class RequestLog:
     """The outermost middleware: it logs and counts every request, and answers if a handler breaks."""
 
-    def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
-        self._app = app
-        self._metrics = metrics
+    app: ASGIApp
+    metrics: ServerMetrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and log what became of it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
         record = scope[_SCOPE_KEY] = RequestRecord(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
@@ -173,17 +162,16 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = {"x-request-id": record.request_id}
-                if (waiting := record.waiting) is not None:
-                    headers["x-queue-place"] = str(waiting.place)
-                    headers |= (
-                        {} if waiting.expected_seconds is None else {"x-queue-seconds": str(waiting.expected_seconds)}
-                    )
+                if record.waiting is not None:
+                    seconds = record.waiting.expected_seconds
+                    headers |= {"x-queue-place": str(record.waiting.place)}
+                    headers |= {} if seconds is None else {"x-queue-seconds": str(seconds)}
                 own = [(name.encode(), value.encode()) for name, value in headers.items()]
                 message["headers"] = [*message["headers"], *own]
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await self.app(scope, receive, send_with_id)
         except ClientDisconnected:
             record.client_left = True
         except Exception as error:
@@ -202,7 +190,7 @@ class RequestLog:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route's pattern and not the path, because a path can hold anything.
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.on_request(method, route, status, seconds, record.refused)
+        self.metrics.on_request(method, route, status, seconds, record.refused)
         fields = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
         if record.waiting is not None and record.waiting.place:
@@ -231,12 +219,11 @@ def json_log(stream: TextIO) -> Iterator[None]:
     levels = {"beliefrag": level, "beliefrag.web": min(level, logging.INFO), **_LIBRARIES}
     if level <= logging.DEBUG:
         levels["mcp"] = level
-    before = []
-    for name, each in levels.items():
-        logger = logging.getLogger(name)
-        before.append((logger, logger.handlers, logger.propagate, logger.level))
-        logger.setLevel(each)
-        if name != "beliefrag.web":
+    loggers = [logging.getLogger(name) for name in levels]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(levels[logger.name])
+        if logger.name != "beliefrag.web":
             logger.handlers, logger.propagate = [handler], False
     try:
         yield

@@ -12,17 +12,19 @@ from beliefrag.opening import Assembly, change_policy
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 
-__all__ = ["RequestBudget", "RequestSettings", "assembly_for_request", "check_question"]
-
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+_OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
-class RequestBudget(BaseModel):
-    """What this episode may spend; each number is at most what the server allows."""
+class StrictBody(BaseModel):
+    """A body in which unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class RequestBudget(StrictBody):
+    """What this episode may spend; each number is at most what the server allows."""
 
     rounds: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(default=None, description="most searches")
     top_k: _Count | None = Field(default=None, description="passages per search")
@@ -30,36 +32,33 @@ class RequestBudget(BaseModel):
     tokens: _Count | None = Field(default=None, description="most tokens before the final answer")
 
 
-class RequestThresholds(BaseModel):
+class RequestThresholds(StrictBody):
     """When this episode answers and when it declines."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answer: _Share | None = Field(default=None, description="answer from this answerability on")
     decline_below: _Share | None = Field(default=None, description="decline instead of answering below it")
     abstain: bool | None = Field(default=None, description="false always gives the best answer there is")
 
 
-class RequestSettings(BaseModel):
-    """Settings for one request, within the server's limits."""
-
-    model_config = ConfigDict(extra="forbid")
+class CommonSettings(StrictBody):
+    """Settings that every client may send with a question, within the server's limits."""
 
     budget: RequestBudget = RequestBudget()
-    thresholds: RequestThresholds = RequestThresholds()
-    max_error: OpenShare | None = Field(
+    max_error: _OpenShare | None = Field(
         default=None,
         description="largest share of wrong answers among those given; needs a guarantee in the server's calibration",
     )
-    confidence: OpenShare | None = Field(default=None, description="the probability with which max_error must hold")
+
+
+class RequestSettings(CommonSettings):
+    """Settings for one request, within the server's limits."""
+
+    thresholds: RequestThresholds = RequestThresholds()
+    confidence: _OpenShare | None = Field(default=None, description="the probability with which max_error must hold")
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
-    """Return the question if it can be asked.
-
-    Raises:
-        HttpProblem: It is empty or too long.
-    """
+    """Return the question if it is neither empty nor too long."""
     most = service.limits.question_chars
     if not text.strip():
         raise HttpProblem(422, "empty_question", "The question is empty.", remedy="Ask something.", field=field)
@@ -70,48 +69,31 @@ def check_question(text: str, service: AnswerService, *, field: str | None = Non
 
 
 def assembly_for_request(service: AnswerService, wanted: RequestSettings | None) -> Assembly:
-    """Return the server's assembly under the settings that a request asks for.
-
-    Raises:
-        HttpProblem: A setting is above the server's limit, weakens its guarantee, or cannot be met here.
-    """
+    """Return the server's assembly under the settings that a request asks for, if the server can meet them."""
     if wanted is None:
         return service.assembly
     settings = service.settings
     given: dict[str, Any] = wanted.model_dump(exclude_none=True)
-    budget = given.pop("budget")
+    budget, thresholds = given.pop("budget"), given.pop("thresholds")
     for name, value in budget.items():
         if value > (most := getattr(service.limits.budget, name)):
             words = f"A budget of {value} {name} is more than this server allows."
             raise _refusal(f"budget.{name}", words, remedy=f"Ask for at most {most}.", code="above_cap")
-    _check_guarantee(service, wanted)
+    # The operator's guarantee holds for all clients.
+    for name, sign in (("max_error", 1), ("confidence", -1)) if settings.max_error is not None else ():
+        if name in given and sign * given[name] > sign * (own := getattr(settings, name)):
+            words = f"This server guarantees {name} {own:g}, and a request cannot weaken it."
+            raise _refusal(name, words, code="weaker_guarantee")
+    if settings.max_error is None and wanted.max_error is None and wanted.confidence is not None:
+        raise _refusal("confidence", "confidence needs max_error: it is the probability with which it must hold.")
     try:
-        given |= {
-            "budget": replace(settings.budget, **budget),
-            "thresholds": replace(settings.thresholds, **given["thresholds"]),
-        }
+        given["budget"] = replace(settings.budget, **budget)
+        given["thresholds"] = replace(settings.thresholds, **thresholds)
         return change_policy(service.assembly, settings.model_copy(update=given))
     except ValueError as error:
         raise _refusal("", f"{error}.") from None
     except BeliefRAGError as error:
         raise _refusal("", error.message, remedy="Leave the setting out.") from None
-
-
-def _check_guarantee(service: AnswerService, wanted: RequestSettings) -> None:
-    """Refuse a weaker guarantee than the operator's, which holds for all clients."""
-    settings = service.settings
-    if settings.max_error is None:
-        if wanted.confidence is not None and wanted.max_error is None:
-            words = "confidence needs max_error: it is the probability with which that limit must hold."
-            raise _refusal("confidence", words)
-        return
-    weaker = {
-        "max_error": wanted.max_error is not None and wanted.max_error > settings.max_error,
-        "confidence": wanted.confidence is not None and wanted.confidence < settings.confidence,
-    }
-    for name in (name for name, is_weaker in weaker.items() if is_weaker):
-        words = f"This server guarantees {name} {getattr(settings, name):g}, and a request cannot weaken it."
-        raise _refusal(name, words, code="weaker_guarantee")
 
 
 def _refusal(field: str, words: str, *, remedy: str = "", code: str = "settings") -> HttpProblem:

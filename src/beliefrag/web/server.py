@@ -1,7 +1,6 @@
 """Runs an application on uvicorn: with limits on connections, and with a clean end.
 
-Uvicorn limits the size of a header and reads no pipelined request early, but it limits neither the time for a header
-nor the number of connections. Running episodes may finish before the end; new questions are refused.
+Uvicorn limits the size of a header, but neither the time for it nor the number of connections.
 """
 
 from __future__ import annotations
@@ -26,25 +25,18 @@ from beliefrag.errors import SettingsError
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.service import AnswerService
 
-__all__ = ["AnswerServer", "ConnectionGuard", "listen", "serve"]
-
 _END_SECONDS = 1.0
 """Seconds that cancelled episodes have to tell their clients."""
 _REPORT_SECONDS = 60.0
 _MAX_HEADER_BYTES = 65_536
 _ACCEPTED_AT_ONCE = 16
-"""Connections that are accepted before the limits are applied: more could use up the files of the process."""
+"""Connections that are accepted before the limits apply: more could use up the files of the process."""
 _WAITING_CONNECTIONS = 2048
-"""Connections that the operating system holds until they are accepted."""
 _log = logging.getLogger(__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind a socket to the address, before anything costly is opened.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+    """Bind a socket to the address, before anything costly is opened."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -88,13 +80,9 @@ class ConnectionGuard:
 
     def config(self, **options: Any) -> uvicorn.Config:
         """Return uvicorn's configuration for this application, with more of its options."""
-
-        def connect(**parts: Any) -> asyncio.Protocol:
-            return _Connection(self, H11Protocol(**parts))
-
         return uvicorn.Config(
             self,
-            http=connect,  # type: ignore[arg-type]  # it calls what it is given
+            http=lambda **parts: _Connection(self, H11Protocol(**parts)),  # type: ignore[arg-type]  # any callable
             h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
             backlog=_ACCEPTED_AT_ONCE,
             ws="none",
@@ -144,7 +132,7 @@ class ConnectionGuard:
 
 
 class _Connection(asyncio.Protocol):
-    """Passes everything on to uvicorn, and closes a connection that is idle or that nobody reads from."""
+    """Passes everything on to uvicorn, and closes a connection that is idle or whose client does not read."""
 
     transport: asyncio.Transport
     client: tuple[Any, ...]
@@ -155,6 +143,7 @@ class _Connection(asyncio.Protocol):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.requests = 0
         """How many requests are being served."""
+        self.eof_received = http.eof_received  # type: ignore[method-assign]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -177,10 +166,7 @@ class _Connection(asyncio.Protocol):
         try:
             self._http.data_received(data)
         except h11.ProtocolError:
-            self.transport.abort()  # the response has begun, so there is no way to answer this
-
-    def eof_received(self) -> bool | None:
-        return self._http.eof_received()
+            self.transport.abort()  # the response has begun, and cannot become an error
 
     def pause_writing(self) -> None:
         self._http.pause_writing()
@@ -206,8 +192,8 @@ class _Connection(asyncio.Protocol):
         self._timers[event] = asyncio.get_running_loop().call_later(seconds, self._close, event)
 
     def _stop_timer(self, event: str) -> None:
-        if (timer := self._timers.pop(event, None)) is not None:
-            timer.cancel()
+        if event in self._timers:
+            self._timers.pop(event).cancel()
 
     def _close(self, event: str) -> None:
         self._guard.count(event)
@@ -225,7 +211,7 @@ class AnswerServer(uvicorn.Server):
         self._on_listening = on_listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen and only then log the address, so that a client may connect as soon as it reads it."""
+        """Begin to listen and only then log the address: a client may connect as soon as it reads it."""
         await super().startup(sockets)
         for bound in sockets or ():
             # The event loop takes one number for this and for how many it accepts at once.
@@ -254,7 +240,7 @@ class AnswerServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle SIGINT and SIGTERM. Uvicorn would raise them again at the end, but a clean end is no failure."""
+        """Handle SIGINT and SIGTERM. Uvicorn would raise them again after a clean end."""
         before = {}
         if threading.current_thread() is threading.main_thread():
             before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}

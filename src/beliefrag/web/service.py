@@ -22,8 +22,6 @@ from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
-__all__ = ["AdmissionQueue", "AnswerService", "EpisodeObserver", "EpisodeTask", "QueueFull", "Waiting"]
-
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
 _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
@@ -31,13 +29,6 @@ _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"
 _WEIGHT = 0.2
 """Weight of the latest episode in the moving average of durations."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
-
-
-@dataclass(eq=False)
-class QueueFull(Exception):
-    """All places are taken and the queue is full; a place is likely to be free after so many seconds."""
-
-    retry_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +52,11 @@ class AdmissionQueue:
         self._places = places
         self._queue = queue
         self._notice_seconds = notice_seconds
-        self._started: dict[object, float] = {}
+        self.in_flight = 0
+        """How many places are taken."""
         # One event for each waiting request, set whenever it moves up.
         self._line: list[asyncio.Event] = []
         self._average: float | None = None
-
-    @property
-    def in_flight(self) -> int:
-        """How many places are taken."""
-        return len(self._started)
 
     @property
     def waiting(self) -> int:
@@ -77,41 +64,33 @@ class AdmissionQueue:
         return len(self._line)
 
     @contextlib.asynccontextmanager
-    async def place(self, on_wait: Callable[[Waiting], None] | None = None) -> AsyncIterator[None]:
+    async def place(self, on_wait: Callable[[Waiting], None] = lambda _: None) -> AsyncIterator[None]:
         """Hold a place while the context is entered; report the wait at once, at each change and every few seconds.
 
-        Raises:
-            QueueFull: There is neither a free place nor room in the queue.
+        Without a free place or room in the queue, raise the problem `busy`.
         """
-        on_wait = on_wait or (lambda _: None)
-        if self._line or len(self._started) >= self._places:
+        if self._line or self.in_flight >= self._places:
             if len(self._line) >= self._queue:
-                raise QueueFull(self.retry_after())
+                words = f"{self.in_flight} requests are being answered and {self.waiting} are waiting."
+                raise _later(429, "busy", words, self._expected_seconds(self.waiting + 1) or 1)
             await self._wait_for_turn(on_wait)
         else:
             on_wait(Waiting(0, 0))
-        key = object()
-        self._started[key] = time.monotonic()
+        self.in_flight += 1
+        began = time.monotonic()
         try:
             yield
         finally:
-            self._update_average(time.monotonic() - self._started.pop(key))
+            self.in_flight -= 1
+            seconds = time.monotonic() - began
+            self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
             self._move_up()
-
-    def retry_after(self) -> int:
-        """Estimate after how many whole seconds a new request would get a place."""
-        expected = self._expected_seconds(len(self._line) + 1)
-        if expected is None:
-            # Before anything has finished, the age of the oldest episode is all that is known.
-            oldest = max((time.monotonic() - began for began in self._started.values()), default=0.0)
-            expected = math.ceil(oldest * (len(self._line) + 1) / self._places)
-        return max(1, expected)
 
     async def _wait_for_turn(self, on_wait: Callable[[Waiting], None]) -> None:
         moved = asyncio.Event()
         self._line.append(moved)
         try:
-            while self._line[0] is not moved or len(self._started) >= self._places:
+            while self._line[0] is not moved or self.in_flight >= self._places:
                 place = self._line.index(moved) + 1
                 on_wait(Waiting(place, self._expected_seconds(place)))
                 moved.clear()
@@ -127,20 +106,8 @@ class AdmissionQueue:
             moved.set()
 
     def _expected_seconds(self, place: int) -> int | None:
-        """Estimate when the request at this place of the queue begins, if each episode takes as long as the average."""
-        if self._average is None:
-            return None
-        now = time.monotonic()
-        ends = sorted(max(self._average - (now - began), 0.0) for began in self._started.values())
-        ends = [0.0] * (self._places - len(ends)) + ends
-        rounds, first = divmod(place - 1, self._places)
-        return math.ceil(ends[first] + rounds * self._average)
-
-    def _update_average(self, seconds: float) -> None:
-        self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
-
-
-OnEvent = Callable[[Progress | Waiting], None]
+        """Estimate the wait at this place of the queue from the average duration of the episodes that ended."""
+        return None if self._average is None else max(1, math.ceil(place * self._average / self._places))
 
 
 class EpisodeObserver(Protocol):
@@ -152,11 +119,7 @@ class EpisodeObserver(Protocol):
 
 
 class AnswerService:
-    """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers from it.
-
-    Raises:
-        CalibrationError: The settings ask for a guarantee that does not hold under the lowered budget.
-    """
+    """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers."""
 
     def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
         lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
@@ -191,14 +154,15 @@ class AnswerService:
         return _FOLDERS.sub("", text.replace(server, "the model server") if server else text)
 
     async def run_episode(
-        self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
+        self,
+        question: str,
+        assembly: Assembly,
+        observers: Sequence[EpisodeObserver],
+        on_event: Callable[[Progress | Waiting], None],
     ) -> None:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
         The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
-
-        Raises:
-            HttpProblem: All places are taken, the time is over, or the server shuts down.
         """
         if self.draining:
             raise _shutting_down()
@@ -210,15 +174,23 @@ class AnswerService:
         try:
             async with self.admission.place(on_event), asyncio.timeout(self.limits.timeout):
                 began = time.monotonic()
-                last = await self._run_loop(question, assembly, observers, on_event)
+                stream = loop.run(Question(question), assembly.method, assembly.harness)
+                async with contextlib.aclosing(stream):
+                    async for event in stream:
+                        for observer in observers:
+                            observer.on_progress(event)
+                        if isinstance(event, Episode) and event.outcome is not None:
+                            last = event
+                        else:
+                            on_event(event)
+            self._judge_model(last)
             ending = str(last.outcome)
-        except QueueFull as full:
-            ending = ""
-            words = f"{self.admission.in_flight} questions are being answered and {self.admission.waiting} are waiting."
-            raise _later(429, "busy", words, full.retry_after) from None
+        except HttpProblem:
+            ending = ""  # refused: no episode began
+            raise
         except TimeoutError:
             ending = "timed_out"
-            words = f"There was no answer within {self.limits.timeout:g} seconds of its turn."
+            words = f"The answer took more than {self.limits.timeout:g} seconds."
             raise HttpProblem(504, "timeout", words, remedy="Ask again later.") from None
         except asyncio.CancelledError:
             ending = "shut_down" if self._stopping else "cancelled"
@@ -246,22 +218,11 @@ class AnswerService:
         """Close the model, and the retriever that was opened for it."""
         await self.assembly.aclose()
 
-    async def _run_loop(
-        self, question: str, assembly: Assembly, observers: Sequence[EpisodeObserver], on_event: OnEvent
-    ) -> Episode:
-        stream = loop.run(Question(question), assembly.method, assembly.harness)
-        async with contextlib.aclosing(stream):
-            async for event in stream:
-                for observer in observers:
-                    observer.on_progress(event)
-                if isinstance(event, Episode) and event.outcome is not None:
-                    if event.cause in _MODEL_ERRORS:
-                        self._model_failed_at = time.monotonic()
-                    elif event.usage.calls > event.usage.cached_calls:
-                        self._model_failed_at = float("-inf")
-                    return event
-                on_event(event)
-        raise RuntimeError("the episode has no end")
+    def _judge_model(self, episode: Episode) -> None:
+        if episode.cause in _MODEL_ERRORS:
+            self._model_failed_at = time.monotonic()
+        elif episode.usage.calls > episode.usage.cached_calls:
+            self._model_failed_at = float("-inf")
 
 
 class EpisodeTask:
@@ -292,12 +253,7 @@ class EpisodeTask:
         await asyncio.gather(self._run, self._disconnect, return_exceptions=True)
 
     async def next_event(self, timeout: float | None = None) -> Progress | Waiting | None:  # noqa: ASYNC109 - no deadline
-        """Wait for the next event, or for news of the place in the queue; return None after so many seconds.
-
-        Raises:
-            ClientDisconnected: The client left.
-            HttpProblem: The episode could not be run.
-        """
+        """Return the next event or place in the queue, or None after the timeout; raise why it cannot go on."""
         try:
             async with asyncio.timeout(timeout):
                 event = await self._news.get()

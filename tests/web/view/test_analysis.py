@@ -41,7 +41,7 @@ def test_differences_are_those_of_bench_compare(played: Played) -> None:
     found = source.differences()
     source.close()
     assert found.reference_title == "BeliefRAG"
-    expected = {each.dataset: each.paired for each in compare(played.run, "beliefrag", "static").datasets}
+    expected = {each.dataset: each.paired for each in compare(played.run, "beliefrag", "static").found}
     own = {each.dataset: each for each in found.differences if each.method == "static"}
     assert set(own) == {"north", "south", "mean"}
     for dataset, paired in expected.items():

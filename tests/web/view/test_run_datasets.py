@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.cli import main
 from beliefrag.runs.record import RunRecord
 from beliefrag.web.view import RunSource
@@ -90,8 +91,12 @@ def own_run(cache: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_run_over_own_documents_shows_questions_gold_answers_and_passages(own_run: Path) -> None:
-    source = RunSource(own_run)
+def own(home: Path) -> OwnDocuments:
+    return OwnDocuments(home / "asked.csv", (home / "docs",))
+
+
+def test_a_run_over_own_documents_shows_questions_gold_answers_and_passages(own_run: Path, tmp_path: Path) -> None:
+    source = RunSource(own_run, own=own(tmp_path / "own"))
     episode = source.episode(1)
     _, (row,) = list_episodes(source.index, EpisodeFilter(text="colin archer"))
     source.close()
@@ -121,7 +126,7 @@ def test_own_documents_that_were_moved_are_named_to_the_viewer(own_run: Path, tm
 
 def test_own_documents_that_were_changed_are_not_taken_for_those_of_the_run(own_run: Path, tmp_path: Path) -> None:
     (tmp_path / "own" / "docs" / "fram.md").write_text("# Fram\n\nSomebody else did.\n", encoding="utf-8")
-    source = RunSource(own_run)
+    source = RunSource(own_run, own=own(tmp_path / "own"))
     episode = source.episode(1)
     source.close()
     assert episode.question == "Who designed the Fram?"

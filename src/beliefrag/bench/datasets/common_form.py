@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from beliefrag._version import __version__
 from beliefrag.bench.datasets.formats import (
@@ -35,7 +35,8 @@ from beliefrag.bench.datasets.formats import (
     read_json_lines,
 )
 from beliefrag.bench.questions import Card, CardFile, Dataset, LabelledQuestion
-from beliefrag.hub import DownloadError, HubFile, download_file, list_files
+from beliefrag.models.download import DownloadError, download_file, list_files
+from beliefrag.models.weights import HubFile
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
@@ -50,8 +51,6 @@ _PLAIN_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 
 
 class _QuestionRecord(PublishedRecord):
-    model_config = ConfigDict(extra="allow")
-
     id: str
     question: str
     answers: Texts
@@ -73,12 +72,7 @@ def is_dataset(folder: Path) -> bool:
 
 
 def load_dataset(folder: Path) -> Dataset:
-    """Load a benchmark from a folder in the common form.
-
-    Raises:
-        DataError: A file is missing, broken or not the one that the card describes, or supporting passages are not in
-            the corpus.
-    """
+    """Load a benchmark from a folder in the common form."""
     questions = _load(_find(folder, _QUESTIONS), _QuestionRecord, _make_question)
     passages = load_passages(folder)
     known = {passage.id for passage in passages}
@@ -217,15 +211,7 @@ def import_dataset(
 ) -> Card:
     """Read published files and write them in the common form into a new or empty folder.
 
-    Args:
-        name: The format, such as `hotpotqa`.
-        files: The published files, compressed with gzip or not.
-        out: The folder.
-        corpus: Further passages to search, in the common form, for a benchmark that has none of its own.
-        skip_broken: Leave out records that cannot be read, and list them in the card. Otherwise they are an error.
-
-    Raises:
-        DataError: A file is not of this format or broken, or the folder is in use.
+    `corpus` has further passages to search. With `skip_broken`, records that cannot be read are listed in the card.
     """
     published = find_format(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -253,11 +239,7 @@ def import_dataset(
 def read_published_files(
     published: DatasetFormat, files: Sequence[Path], *, corpus: Path | None = None, skip_broken: bool = False
 ) -> Dataset:
-    """Read the dataset in published files, without writing anything.
-
-    Raises:
-        DataError: A file is not of this format, or broken.
-    """
+    """Read the dataset in published files, without writing anything."""
     if not files:
         raise DataError(f"No file of {published.name} is given.", remedy=f"Give {published.expects}.")
     questions: dict[str, LabelledQuestion] = {}
@@ -320,9 +302,6 @@ def fetch_published_files(name: str, folder: Path, *, on_file: Callable[[str], N
     """Download the published files of a format from the Hugging Face hub into a folder; return their paths.
 
     Files that are there already are kept; `on_file` is called with a line for each that is downloaded.
-
-    Raises:
-        DataError: The hub does not have this format in its published form, or does not give the files.
     """
     published = find_format(name)
     hub = published.hub

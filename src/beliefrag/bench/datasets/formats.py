@@ -49,11 +49,11 @@ class BadRecord(Exception):
 class PublishedRecord(BaseModel):
     """The fields of a published record that are read. Numbers become texts where a text is expected."""
 
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="allow")
 
     def labels(self, *names: str) -> dict[str, Any]:
         """Return those of these fields that the record has, as labels."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {name: value for name in names if (value := getattr(self, name, None)) is not None}
 
 
 def _listed(value: Any) -> Any:
@@ -128,11 +128,7 @@ def make_question(
     is_set: bool = False,
     labels: Mapping[str, Any] | None = None,
 ) -> LabelledQuestion:
-    """Return a question with its gold answers.
-
-    Raises:
-        BadRecord: The id, the text or the gold answer is missing.
-    """
+    """Return a question with its gold answers."""
     golds = _unique(answer.strip() for answer in answers)
     if not identifier or not question.strip():
         raise BadRecord("has no question" if identifier else "has no id")
@@ -176,11 +172,7 @@ def _read_unpacked(path: Path) -> bytes:
 
 
 def read_records(path: Path) -> Iterator[RawRecord | Problem]:
-    """Read the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines.
-
-    Raises:
-        DataError: The file cannot be read, or holds something else.
-    """
+    """Read the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines."""
     content = _read_unpacked(path)
     if not content.strip():
         raise DataError(f"{path.name} is empty.", remedy="Download it again.")
@@ -206,11 +198,7 @@ def read_json_lines(path: Path) -> Iterator[RawRecord | Problem]:
 
 
 def read_table(path: Path, *, delimiter: str, required_column: str | None = None) -> Iterator[RawRecord | Problem]:
-    """Yield the rows of a delimited table by the names in its first line.
-
-    Raises:
-        DataError: The file is not UTF-8 text, has no first line, or lacks the required column.
-    """
+    """Yield the rows of a delimited table by the names in its first line."""
     content = _read_unpacked(path)
     try:
         text = content.decode()
@@ -319,25 +307,13 @@ class DatasetFormat:
 DATASET_FORMATS: Registry[DatasetFormat, None] = Registry(
     "dataset format",
     "beliefrag.datasets",
-    {
-        "hotpotqa": f"{_HERE}.multi_hop",
-        "2wikimultihopqa": f"{_HERE}.multi_hop",
-        "musique": f"{_HERE}.multi_hop",
-        "nq": f"{_HERE}.open_domain",
-        "triviaqa": f"{_HERE}.open_domain",
-        "popqa": f"{_HERE}.open_domain",
-        "rgb": f"{_HERE}.rgb",
-        "holobench": f"{_HERE}.holobench",
-    },
+    dict.fromkeys(("hotpotqa", "2wikimultihopqa", "musique", "nq", "triviaqa", "popqa", "rgb"), f"{_HERE}.published")
+    | {"holobench": f"{_HERE}.holobench"},
 )
 
 
 def register_format(published: DatasetFormat) -> DatasetFormat:
-    """Register a format and return it.
-
-    Raises:
-        SettingsError: Another format has that name.
-    """
+    """Register a format and return it."""
 
     def build(options: NoOptions, inputs: None) -> DatasetFormat:
         return published
@@ -349,11 +325,7 @@ def register_format(published: DatasetFormat) -> DatasetFormat:
 
 
 def find_format(name: str) -> DatasetFormat:
-    """Return the format of this name.
-
-    Raises:
-        SettingsError: There is none, or the package that offers it cannot be used.
-    """
+    """Return the format of this name."""
     return DATASET_FORMATS[name].build(NoOptions(), None)
 
 
@@ -369,8 +341,7 @@ def reader_of(
 ) -> Reader:
     """Return a reader for formats in which one record is one question.
 
-    A record of a file (by default JSON or JSON Lines) is validated as `form`, and `make` makes its entry; it raises
-    `BadRecord` if the record is not of the format.
+    A record is validated as `form`, and `make` makes its entry; it raises `BadRecord` if it is not of the format.
     """
 
     def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:

@@ -57,8 +57,6 @@ class _QueryRecord(PublishedRecord):
     question: str
     query: str
     db_id: Any = None
-    difficulty: Any = None
-    query_type: Any = None
 
 
 def _read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
@@ -176,11 +174,7 @@ class RowDatabase:
         self._connection.close()
 
     def answer(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows that the query gives.
-
-        Raises:
-            BadRecord: The query cannot be run here.
-        """
+        """Return the rows that the query gives."""
         steps = iter(range(_MAX_STEPS))
         self._connection.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
         try:
@@ -196,7 +190,7 @@ class RowDatabase:
 
         None where the query's form does not show that: nested queries and set operations.
         """
-        # Strings are blanked, so that a word within one is not taken for a keyword; positions stay.
+        # Words within strings are not keywords; positions stay.
         bare = _STRINGS.sub(lambda found: "'" + " " * (len(found[0]) - 2) + "'", query)
         matched = None if _NESTED.search(bare) else _RANGE.search(bare)
         if matched is None:
@@ -242,5 +236,5 @@ def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    # A sum of prices ends in ...0000005 or not by the order of its terms; nobody would answer so.
+    # A sum of prices ends in ...0000005 or not by the order of its terms.
     return str(round(value, 6) if isinstance(value, float) else value)

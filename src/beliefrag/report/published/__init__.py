@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 __all__ = ["MARK", "PublishedNumber", "PublishedRow", "PublishedTable", "published_numbers", "published_tables"]
 
@@ -27,7 +26,6 @@ class PublishedRow(_Printed):
 
     values: tuple[float | None, ...]
     mean: float | None
-    """The printed mean; None where there is none."""
 
 
 class PublishedTable(_Printed):
@@ -45,18 +43,10 @@ class PublishedTable(_Printed):
     datasets: tuple[str, ...]
     rows: Mapping[str, PublishedRow]
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        for method, row in self.rows.items():
-            if len(row.values) != len(self.datasets):
-                raise ValueError(f"{self.id} has {len(row.values)} values for {method}, not {len(self.datasets)}")
-        return self
-
     def value(self, method: str, dataset: str) -> float | None:
         """Return one cell; None where the paper has none."""
-        if method not in self.rows or dataset not in self.datasets:
-            return None
-        return self.rows[method].values[self.datasets.index(dataset)]
+        row = self.rows.get(method)
+        return row.values[self.datasets.index(dataset)] if row and dataset in self.datasets else None
 
 
 class PublishedNumber(_Printed):
@@ -71,15 +61,13 @@ class PublishedNumber(_Printed):
 @cache
 def published_tables() -> Mapping[str, PublishedTable]:
     """Return all tables by their id, such as `gpt_oss_f1` or `qwen_tokens`."""
-    tables = TypeAdapter(tuple[PublishedTable, ...]).validate_json(_read("tables.json"))
-    return {table.id: table for table in tables}
+    return {each.id: each for each in TypeAdapter(tuple[PublishedTable, ...]).validate_json(_read("tables.json"))}
 
 
 @cache
 def published_numbers() -> Mapping[str, PublishedNumber]:
     """Return all numbers of the studies by their id."""
-    numbers = TypeAdapter(tuple[PublishedNumber, ...]).validate_json(_read("figures.json"))
-    return {number.id: number for number in numbers}
+    return {each.id: each for each in TypeAdapter(tuple[PublishedNumber, ...]).validate_json(_read("figures.json"))}
 
 
 def _read(name: str) -> bytes:

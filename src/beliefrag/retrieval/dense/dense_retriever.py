@@ -16,8 +16,6 @@ from beliefrag.types import Hit, Provenance
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["DenseRetriever", "HybridRetriever", "open_dense"]
-
 _DEPTH = 100
 """How many hits of each ranking are joined, unless more are asked for."""
 _FLATTEN = 60

@@ -1,8 +1,6 @@
 """The embedding model of dense retrieval: its weights, its name, and what makes vectors with it.
 
-Weights in GGUF format run in the runtime that answers too; those in ONNX format need the extra beliefrag[dense]. Each
-text is embedded alone, so that its vector depends on nothing but the text and the weights. Eight together would take a
-tenth longer on a processor, and change the vector by up to 0.003 in a number.
+Each text is embedded alone, so that its vector depends on nothing but the text and the weights.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import hashlib
 import os
 import secrets
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,18 +21,6 @@ from numpy.typing import NDArray
 
 from beliefrag.errors import RetrievalError, explain_missing_extra
 from beliefrag.paths import cache_dir
-
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "DenseOptions",
-    "Embed",
-    "EmbeddingModel",
-    "Floats",
-    "hash_weights",
-    "load_model",
-    "name_model",
-    "open_embedder",
-]
 
 Floats = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]
@@ -94,12 +79,10 @@ class DenseOptions:
 
 @dataclass(frozen=True)
 class EmbeddingModel:
-    """An embedding model."""
+    """An embedding model, named after its weights and their hash: only vectors of the same name are compared."""
 
     name: str
-    """The weights and the beginning of their hash: vectors of another name are never compared with these."""
     embed: Embed
-    """Makes the vectors of some texts."""
 
 
 def load_model(options: DenseOptions) -> EmbeddingModel:
@@ -114,8 +97,19 @@ def _load(path: Path, name: str) -> EmbeddingModel:
 
 
 def open_embedder(path: Path, threads: int | None = None) -> Embed:
-    """Load what makes vectors with these weights; raises as `load_model` does."""
-    return _OnnxEmbedder(path, threads) if _is_onnx(path) else _GgufEmbedder(path, threads)
+    """Load what makes vectors with these weights. Threads may share it: one works at a time."""
+    embed_one = (_load_onnx if _is_onnx(path) else _load_gguf)(path, threads or os.cpu_count() or 1)
+    lock = threading.Lock()
+
+    def embed(texts: Sequence[str]) -> Floats:
+        with lock:
+            # Half of a surrogate pair cannot cross into the libraries.
+            rows = [embed_one(text.encode("utf-8", "replace").decode()) for text in texts]
+        vectors = np.array(rows, np.float32).reshape(len(rows), -1 if rows else 0)
+        result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return result
+
+    return embed
 
 
 def name_model(path: Path) -> str:
@@ -164,28 +158,6 @@ def _find_tokenizer(weights: Path) -> Path:
     )
 
 
-class _Embedder(ABC):
-    """A model in memory. Threads may share it: one works at a time."""
-
-    def __init__(self, path: Path, threads: int | None) -> None:
-        self._lock = threading.Lock()
-        self._load(path, threads or os.cpu_count() or 1)
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        with self._lock:
-            # Half of a surrogate pair cannot cross into the libraries.
-            rows = [self._embed(text.encode("utf-8", "replace").decode()) for text in texts]
-        vectors = np.array(rows, np.float32).reshape(len(rows), -1 if rows else 0)
-        result: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return result
-
-    @abstractmethod
-    def _load(self, path: Path, threads: int) -> None: ...
-
-    @abstractmethod
-    def _embed(self, text: str) -> Floats: ...
-
-
 def _cannot_be_loaded(path: Path, ending: str) -> RetrievalError:
     return RetrievalError(
         f"The weights {path} cannot be loaded for dense retrieval.", remedy=f"Name an embedding model (*{ending})."
@@ -196,78 +168,72 @@ def _refused(problem: Exception, remedy: str) -> RetrievalError:
     return RetrievalError(f"The embedding model refused a text: {' '.join(str(problem).split())[:200]}", remedy=remedy)
 
 
-class _GgufEmbedder(_Embedder):
-    """A model in GGUF format."""
+def _load_gguf(path: Path, threads: int) -> Callable[[str], Floats]:
+    # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import xllamacpp  # noqa: PLC0415 - 40 MB of native code that other retrievers do not need
 
-    def _load(self, path: Path, threads: int) -> None:
-        # With the default policy idle OpenMP threads spin; on a busy machine that starves the working ones.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        import xllamacpp  # noqa: PLC0415 - 40 MB of native code that other retrievers do not need
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(path)
+    parameters.embedding = True
+    parameters.n_parallel = 1
+    parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = _CONTEXT
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    parameters.warmup = False
+    parameters.verbosity = 0
+    # The binding always opens a port on the loopback interface. Nobody is given this key.
+    parameters.api_keys = [secrets.token_urlsafe(32)]
+    parameters.n_threads_http = 1
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    try:
+        server = xllamacpp.Server(parameters)
+    except (RuntimeError, ValueError, MemoryError):
+        raise _cannot_be_loaded(path, ".gguf") from None
 
-        parameters = xllamacpp.CommonParams()
-        parameters.model.path = str(path)
-        parameters.embedding = True
-        parameters.n_parallel = 1
-        parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = _CONTEXT
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
-        parameters.warmup = False
-        parameters.verbosity = 0
-        # The binding always opens a port on the loopback interface. Nobody is given this key.
-        parameters.api_keys = [secrets.token_urlsafe(32)]
-        parameters.n_threads_http = 1
-        parameters.ui = False
-        parameters.endpoint_slots = False
-        try:
-            self._server = xllamacpp.Server(parameters)
-        except (RuntimeError, ValueError, MemoryError):
-            raise _cannot_be_loaded(path, ".gguf") from None
-
-    def _embed(self, text: str, words: int = _GGUF_WORDS) -> Floats:
+    def embed(text: str, words: int = _GGUF_WORDS) -> Floats:
         text = " ".join(text[: _GGUF_CHARACTERS * words // _GGUF_WORDS].split()[:words]) or "."
         try:
-            reply = self._server.handle_embeddings({"input": [text], "encoding_format": "float"})
+            reply = server.handle_embeddings({"input": [text], "encoding_format": "float"})
             return np.array(reply["data"][0]["embedding"], np.float32).ravel()
         except (RuntimeError, ValueError, TypeError, KeyError, IndexError) as problem:
             # Words of other scripts have many tokens: of a text that is too long for the model the first half is read.
             if words < 8:
                 raise _refused(problem, "Name another model.") from problem
-            return self._embed(text, words // 2)
+            return embed(text, words // 2)
+
+    return embed
 
 
-class _OnnxEmbedder(_Embedder):
-    """A model in ONNX format, whose vector of a text is the mean over its tokens."""
+def _load_onnx(path: Path, threads: int) -> Callable[[str], Floats]:
+    """Load a model in ONNX format, whose vector of a text is the mean over its tokens."""
+    onnxruntime, tokenizers = _import_onnx()
+    place = _find_tokenizer(path)
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(place))
+    except Exception:  # the library raises nothing narrower
+        raise RetrievalError(f"The tokenizer {place} cannot be read.", remedy="Get the file again.") from None
+    tokenizer.enable_truncation(_CONTEXT)
+    tokenizer.no_padding()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Waiting threads sleep: on a busy machine spinning ones starve those that work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception:  # the library raises nothing narrower
+        raise _cannot_be_loaded(path, _ONNX) from None
+    inputs = [each.name for each in session.get_inputs()]
 
-    def _load(self, path: Path, threads: int) -> None:
-        onnxruntime, tokenizers = _import_onnx()
-        place = _find_tokenizer(path)
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(place))
-        except Exception:  # the library raises nothing narrower
-            raise RetrievalError(f"The tokenizer {place} cannot be read.", remedy="Get the file again.") from None
-        self._tokenizer.enable_truncation(_CONTEXT)
-        self._tokenizer.no_padding()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Waiting threads sleep: on a busy machine spinning ones starve those that work.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 4
-        try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception:  # the library raises nothing narrower
-            raise _cannot_be_loaded(path, _ONNX) from None
-        self._inputs = [each.name for each in self._session.get_inputs()]
-
-    def _embed(self, text: str) -> Floats:
-        tokens = self._tokenizer.encode(text[:_ONNX_CHARACTERS]).ids or self._tokenizer.encode(".").ids
+    def embed(text: str) -> Floats:
+        tokens = tokenizer.encode(text[:_ONNX_CHARACTERS]).ids or tokenizer.encode(".").ids
         ids = np.array([tokens], np.int64)
-        given: dict[str, Any] = {
-            "input_ids": ids,
-            "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.zeros_like(ids),
-        }
+        ones, zeros = np.ones_like(ids), np.zeros_like(ids)
+        given: dict[str, Any] = {"input_ids": ids, "attention_mask": ones, "token_type_ids": zeros}
         try:
-            layer = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            layer = session.run(None, {name: given[name] for name in inputs})[0]
             if layer.ndim != 3 or layer.shape[:2] != ids.shape:
                 raise ValueError(f"it gives {layer.shape} numbers for {len(tokens)} tokens")
             vector: Floats = layer[0].mean(axis=0)
@@ -275,3 +241,5 @@ class _OnnxEmbedder(_Embedder):
             remedy = "Name a model that takes token ids and gives a vector for each, as gte-small does."
             raise _refused(problem, remedy) from problem
         return vector
+
+    return embed

@@ -1,8 +1,7 @@
-"""The vectors of a corpus, kept in the cache or in the folder of its index, under the fingerprint of its passages.
+"""The vectors of a corpus, in the cache or the folder of its index, as `vectors/MODEL/FINGERPRINT`.
 
-In both places they lie in `vectors`, then in a folder for the model, then in one for the fingerprint. They are sorted
-by the keys of the passages, so the same passages give the same bytes in whatever order an index holds them. While they
-are made, each block is appended to a file beside that folder, so that a killed process loses only its last one.
+They are sorted by the keys of the passages. While they are made, each block is appended to a journal, so that a killed
+process loses only its last one.
 """
 
 from __future__ import annotations
@@ -23,21 +22,18 @@ from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 from beliefrag.retrieval.store import PassageRow, sync_folder
 
-__all__ = ["OnVectors", "PassageVectors", "open_vectors", "write_vectors"]
-
 OnVectors = Callable[[int], None]
 """Called with the number of passages whose vectors there are so far."""
 
 _UNFINISHED = "new-"
 _HEAD = 4
-"""Bytes before the records of vectors on the way, which hold the number of dimensions."""
+"""Bytes with the number of dimensions, at the beginning of the journal."""
 _BLOCK = 16
 """Passages that are embedded before they are written down."""
 _SEARCHED_TOGETHER = 65_536
 """Vectors that are turned into 32-bit numbers at once."""
 _KEPT_WIDE = 2 * _SEARCHED_TOGETHER
-"""So many vectors are kept as 32-bit numbers (200 MB), because turning them takes five times as long as comparing them.
-Of more, the rest is turned at each search, so that memory does not grow with the corpus."""
+"""Vectors that are kept as 32-bit numbers (200 MB), so that memory does not grow with the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +68,7 @@ class PassageVectors:
 def open_vectors(
     index: Bm25Index, model: EmbeddingModel, cache: Path, *, beside: Path | None = None
 ) -> tuple[PassageVectors, list[str]]:
-    """Return the vectors of all passages of an index, with their ids; make what is missing and keep it in the cache.
-
-    Those of an earlier state of the corpus are used again, and so are those beside the index (`index --vectors`).
-    """
+    """Return the vectors of all passages of an index, with their ids; make what is missing and keep it in the cache."""
     ids = {key: passage_id for block in index.read_rows() for key, passage_id, *_ in block}
     bases = [_models_folder(root, model) for root in (cache, beside) if root is not None]
     vectors = next((held for base in bases if (held := _read(base / index.fingerprint)) is not None), None)
@@ -89,10 +82,7 @@ def open_vectors(
 def write_vectors(
     index: Bm25Index, model: EmbeddingModel, folder: Path, cache: Path, on_progress: OnVectors | None = None
 ) -> bool:
-    """Make the vectors of an index in its own folder unless they are there; return whether they were made.
-
-    Those in the cache are used again; those of earlier states of the index are removed.
-    """
+    """Make the vectors of an index in its own folder, and remove earlier ones; return whether they were made."""
     base = _models_folder(folder, model)
     made = _make(index, model, base, [_models_folder(cache, model)], on_progress)
     for old in base.iterdir():

@@ -1,20 +1,22 @@
-"""A retriever over any engine: orders ties by id, fails if the index changes, and measures the scale of scores."""
+"""What the engines share: options, errors, and a retriever that orders ties by id and fails if the index changes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import PositiveFloat
 
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
-from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, make_question, measure_score_scale, query_terms
-from beliefrag.retrieval.engines.engine import EngineDescription, EngineOptions, IndexState, id_key
+from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, Bm25Index, make_question, measure_score_scale, query_terms
 from beliefrag.retrieval.engines.filling import fill
 from beliefrag.retrieval.protocol import Retriever, check_depth
 from beliefrag.retrieval.store import PassageRow
@@ -27,7 +29,99 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["EngineRetriever", "link_engine", "open_on_engine"]
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The options that every engine has."""
+
+    url: str = ""
+    """The address, without a password."""
+    id: str = ""
+    title: str = ""
+    text: str = ""
+    source: str = ""
+    """The fields of an index of your own. Without `text`, the index is one that `beliefrag index` made."""
+    timeout: PositiveFloat = 30.0
+    """How many seconds a search may take."""
+    changes: Literal["refuse", "follow"] = "refuse"
+    """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
+    fill: bool = False
+    """Put the passages that are given into an index of their own, named after their fingerprint."""
+    linked: bool = False
+    """Follow names between passages, as the retriever `linked` does."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the index is the user's own, made by somebody else."""
+        return bool(self.text)
+
+    @property
+    def identity(self) -> str | None:
+        """Names the ranking before anything is opened; None if only the index can tell."""
+        return None if self.is_own or self.linked else Bm25Index.identity
+
+    def rename(self, **names: Any) -> Self:
+        """Return the options for an index of another name that `beliefrag index` makes."""
+        return replace(self, id="", title="", text="", source="", **names)
+
+    def check_fillable(self) -> None:
+        """Raise SettingsError if the index is the user's own."""
+        if self.is_own:
+            raise SettingsError(
+                "BeliefRAG only reads an index or table of your own.",
+                remedy="Leave text=, title=, id= and source= out to make one.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDescription:
+    """Which engine with its version, and which index, a run searched: what its record names."""
+
+    engine: str
+    index: str
+
+    def __str__(self) -> str:
+        return f"{self.index} on {self.engine}"
+
+
+class IndexState(NamedTuple):
+    """What an index holds at one moment."""
+
+    passages: int
+    fingerprint: str
+
+
+def content_of(passage: Passage) -> str:
+    """Return the text that is searched: title and text."""
+    return f"{passage.title}\n{passage.text}"
+
+
+def id_key(passage_id: str) -> int:
+    """Return the number by which a graph of names knows a passage of an engine."""
+    return int.from_bytes(hashlib.sha256(passage_id.encode()).digest()[:8]) >> 1
+
+
+def check_address(url: str, *, schemes: Sequence[str], variable: str) -> SplitResult:
+    """Return the parts of an engine's address."""
+    parts = urlsplit(url)
+    if parts.scheme not in schemes:
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else url
+        raise SettingsError(
+            f"{shown!r} is not an address of this engine.",
+            remedy=f"Give url={schemes[0]}://HOST:PORT/... on the command line or in the settings file.",
+        )
+    if parts.password or "password=" in parts.query.lower():
+        raise SettingsError(
+            f"The address of {parts.hostname} holds a password.",
+            remedy=f"Leave it out of the address and set {variable} in the environment.",
+        )
+    return parts
+
+
+def one_line(problem: object) -> str:
+    """Return an error of an engine in one short line without a full stop."""
+    return " ".join(str(problem).split())[:300].rstrip(".") or type(problem).__name__
+
 
 SearchEngine: TypeAlias = "OpenSearchIndex | PostgresTable"
 """An index that is open to be searched. Threads may share it. A late or partial reply is a RetrievalError."""
@@ -38,13 +132,7 @@ _DEEPEST = 100_000
 
 @dataclass(frozen=True)
 class EngineRetriever:
-    """Searches an index on an engine elsewhere.
-
-    Args:
-        engine: The engine.
-        follow_changes: Search on when the index changes. Otherwise a search that sees other passages than the first one
-            fails: half of a run's numbers would be about another corpus.
-    """
+    """Searches an index on an engine elsewhere; fails when it changes, unless changes are followed."""
 
     engine: SearchEngine
     follow_changes: bool = False
@@ -158,12 +246,7 @@ def open_on_engine(
 ) -> Retriever:
     """Open a retriever on an engine; fill an index with the given passages first if the options say so.
 
-    Args:
-        options: The options of the engine.
-        source: The passages that the user named, if any.
-        engine: Opens an index to search it.
-        writer: Opens an index to fill it.
-        rename: Returns the options with a suffix to the name of the index.
+    `rename` returns the options with a suffix to the name of the index.
     """
     if options.fill and source.is_given:
         given = source.open_index()
@@ -189,12 +272,7 @@ def _holds(open_engine: Callable[[], SearchEngine], fingerprint: str) -> bool:
 
 
 def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
-    """Return linked retrieval over an engine: it searches, and names are followed on this machine.
-
-    The graph of names is made from the passages of the engine when it is first needed, and kept in the cache under
-    their fingerprint. A search then is one deep search and one lookup of all passages that it returns or explains.
-    """
-    # Arrays are imported by those who need them only.
+    """Return linked retrieval over an engine, with the graph of names of its passages in the cache of this machine."""
     from beliefrag.retrieval.linked.linked_retriever import link_passages  # noqa: PLC0415
 
     if retriever.follow_changes:
@@ -203,6 +281,5 @@ def link_engine(retriever: EngineRetriever) -> LinkedRetriever:
             remedy="Leave one of them out.",
         )
     folder = cache_dir() / "names" / hashlib.sha256(str(retriever.description).encode()).hexdigest()[:32]
-    folder.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder / "making.lock"):
         return link_passages(retriever, folder)

@@ -1,8 +1,7 @@
 """Fills an index on an engine elsewhere with the passages of documents.
 
-The documents are read into an index in the cache, which is resumed after a kill. What the engine lacks of it is then
-written by passage id, so a run that was cut off is completed by running it again. Passages that came from files outside
-the given paths stay as they are.
+The documents are read into an index in the cache; what the engine lacks of it is then written by passage id, so a run
+that was cut off is completed by running it again. Passages from files outside the given paths stay as they are.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
     from beliefrag.retrieval.engines.postgres import PostgresWriter
 
-__all__ = ["Changes", "EngineWriter", "Filled", "Held", "fill", "index_paths_to"]
-
 _BLOCK = 5_000
 EngineWriter: TypeAlias = "OpenSearchWriter | PostgresWriter"
 """An index that is open to be filled; it is made if it does not exist."""
@@ -49,12 +46,10 @@ class Held(NamedTuple):
 
 @dataclass
 class Changes:
-    """Changes that are written together."""
+    """Passages to insert or replace, new sources of passages by id, and ids to remove, written together."""
 
     puts: list[tuple[Passage, Held]] = field(default_factory=list)
-    """Passages to insert, or to write over what is held under their ids."""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """New sources of passages that stay, by id."""
     removed: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -75,16 +70,10 @@ def fill(
     is_ours: Callable[[str], bool],
     on_block: Callable[[int], None] = lambda _: None,
 ) -> Filled:
-    """Make these passages exactly what an index holds from our sources; what came from others stays.
+    """Make these passages exactly what an index holds from our sources, and close it; what came from others stays.
 
     A passage that others hold too is stored once. If others hold another passage under its id, it gets an id of its
     own: the id, `~` and eight digits of its content.
-
-    Args:
-        writer: The index; it is closed at the end.
-        passages: The passages with their sources, some at a time.
-        is_ours: Whether a source belongs to those that the passages replace.
-        on_block: Called with the number of passages that are compared so far.
     """
     try:
         with writer.explain_errors():
@@ -161,14 +150,7 @@ def index_paths_to(
 ) -> IndexReport:
     """Index all documents below some paths on an engine elsewhere; run it again to take in what changed.
 
-    Passages of files that lay below the paths and are gone are removed; those of other files stay.
-
-    Args:
-        paths: Files and folders.
-        to: The engine and the index, as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
-        progress: Called as the work goes on.
-        options: Further options of retrievers by name, as in the settings file.
-        on: `ray` or `ray:ADDRESS`, to read on the workers of a Ray cluster.
+    `to` names engine and index as a retriever is named: `postgres:url=postgresql://host/db,table=passages`.
     """
     given = list_paths(paths)
     choice = RETRIEVERS.choose(to, options)
@@ -197,11 +179,9 @@ def index_paths_to(
             return False  # Its content is unknown, so what the engine has of it stays.
         return True
 
-    def report_block(passages: int) -> None:
-        if progress:
-            progress(IndexProgress(len(read), len(read), passages, ""))
-
-    filled = fill(writer, index.read_passages(), is_ours, report_block)
+    report_block = progress or (lambda _: None)
+    blocks = index.read_passages()
+    filled = fill(writer, blocks, is_ours, lambda done: report_block(IndexProgress(len(read), len(read), done, "")))
     return replace(
         report,
         passages_added=filled.added,

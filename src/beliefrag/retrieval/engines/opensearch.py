@@ -1,36 +1,33 @@
-"""OpenSearch and Elasticsearch: searching an index, and filling one. Both take the requests that are made here.
+"""OpenSearch and Elasticsearch: searching an index, and filling one.
 
-An index that `beliefrag index --to opensearch:...` made has the terms of the embedded engine, and statistics are taken
-over all shards before scores are (`dfs_query_then_fetch`). An index of the user's own is searched in the fields that
-they name, with the words that its analysers make of the text. A query is only ever the text of a `match`, which has no
-syntax. Beside an index of ours lies one with a note: how many passages there are, the sum of their digests, and whether
-the last run was finished.
+An index of ours has the terms of the embedded engine, and beside it lies one with a note: how many passages there are,
+the sum of their digests, and whether the last run was finished. An index of the user's own is searched in the fields
+that they name. A query is only ever the text of a `match`, which has no syntax.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, explain_missing_extra
-from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
-from beliefrag.retrieval.engines.engine import (
+from beliefrag.retrieval.bm25 import Bm25Index, passage_terms, query_terms, query_words
+from beliefrag.retrieval.engines.engine_retriever import (
     EngineDescription,
     EngineOptions,
     IndexState,
     check_address,
     content_of,
-    environment,
     one_line,
-    ranking_name,
+    open_on_engine,
 )
-from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import EMPTY, CorpusState
@@ -52,8 +49,6 @@ with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["OpenSearchIndex", "OpenSearchOptions", "OpenSearchWriter"]
-
 _FORMAT = 1
 _MOST_HITS = 100_000
 """How many hits one search of an index of ours may return."""
@@ -69,15 +64,9 @@ IndexName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,200}$")]
 
 @dataclass(frozen=True, slots=True)
 class OpenSearchOptions(EngineOptions):
-    """The options of search on OpenSearch and Elasticsearch.
-
-    User and password come from BELIEFRAG_OPENSEARCH_USER and BELIEFRAG_OPENSEARCH_PASSWORD, or an API key from
-    BELIEFRAG_OPENSEARCH_API_KEY. In an index of your own, the id of the document is used unless `id` names a field.
-    """
+    """The options of search on OpenSearch and Elasticsearch; credentials come from BELIEFRAG_OPENSEARCH_... ."""
 
     index: IndexName = "passages"
-    shards: PositiveInt = 1
-    """How many shards a new index has."""
     certificates: str = ""
     """A file with the certificates to trust, if those of the system are not enough."""
 
@@ -89,11 +78,12 @@ class OpenSearchOptions(EngineOptions):
 
 def _make_client(options: OpenSearchOptions) -> OpenSearch:
     parts = check_address(options.url, schemes=("https", "http"), variable="BELIEFRAG_OPENSEARCH_PASSWORD")
-    user, password = environment("BELIEFRAG_OPENSEARCH_USER"), environment("BELIEFRAG_OPENSEARCH_PASSWORD")
-    key = environment("BELIEFRAG_OPENSEARCH_API_KEY")
+    user, password, key = (
+        os.environ.get(f"BELIEFRAG_OPENSEARCH_{name}", "") for name in ("USER", "PASSWORD", "API_KEY")
+    )
     return OpenSearch(
         hosts=[options.url],
-        http_auth=(user, password or "") if user else None,
+        http_auth=(user, password) if user else None,
         headers={"authorization": f"ApiKey {key}"} if key else None,
         timeout=options.timeout,
         max_retries=_RETRIES,
@@ -162,12 +152,7 @@ def _fetch_documents(client: OpenSearch, index: str, ids: Sequence[str], **optio
 
 
 class OpenSearchIndex:
-    """An index of OpenSearch or Elasticsearch, opened to be searched.
-
-    Raises:
-        RetrievalError: No node can be reached.
-        CorpusError: There is no such index, or it is incomplete.
-    """
+    """An index of OpenSearch or Elasticsearch, opened to be searched."""
 
     def __init__(self, options: OpenSearchOptions) -> None:
         self._options = options
@@ -190,8 +175,7 @@ class OpenSearchIndex:
             self.identity = f"bm25 of {engine} {words}"
         else:
             self.read_state()
-            similarity = inside["settings"]["index"].get("similarity", {}).get("beliefrag", {})
-            self.identity = ranking_name(float(similarity.get("k1", 1.2)), float(similarity.get("b", 0.75)))
+            self.identity = Bm25Index.identity
 
     def _explain(self) -> AbstractContextManager[None]:
         return _explain_errors(f"The search in {self._name}")
@@ -324,8 +308,7 @@ def _field(value: Mapping[str, Any], name: str) -> str:
 class OpenSearchWriter:
     """An index that is open to be filled; it is made if it does not exist.
 
-    Every write names the passage by its id, so a run that was cut off is simply run again. From the first write to the
-    end of a run the note says that the index is incomplete, and searches are refused.
+    From the first write to the end of a run the note says that the index is incomplete, and searches are refused.
     """
 
     def __init__(self, options: OpenSearchOptions) -> None:
@@ -334,7 +317,7 @@ class OpenSearchWriter:
         self._client = _make_client(options)
         self._note: dict[str, Any] | None = None
         with self.explain_errors():
-            for name, body in ((options.index, _passages_body(options)), (options.notes, _NOTES_BODY)):
+            for name, body in ((options.index, _PASSAGES_BODY), (options.notes, _NOTES_BODY)):
                 try:
                     self._client.indices.create(index=name, body=body)
                 except RequestError as problem:
@@ -368,7 +351,7 @@ class OpenSearchWriter:
                 "digest": f"{held.digest:x}",
             }
             actions.append({"_op_type": "index", "_id": passage.id, "_source": value})
-        # Raising at once would keep the library from sending documents again that a busy server refused.
+        # Raising at once would keep the library from sending refused documents again.
         for ok, item in helpers.streaming_bulk(
             self._client, actions, index=self._options.index, max_retries=5, initial_backoff=1, raise_on_error=False
         ):
@@ -388,11 +371,7 @@ class OpenSearchWriter:
             yield hit["_id"], _held(hit["_source"])
 
     def finish(self, state: CorpusState, dead: int) -> None:
-        """Make all that was written visible, and note that the index is complete.
-
-        Raises:
-            IndexBusy: Another writer has begun since, so nobody knows what the index holds.
-        """
+        """Make all that was written visible, and note that the index is complete."""
         self._client.indices.refresh(index=self._options.index)
         if dead:
             self._client.indices.forcemerge(index=self._options.index, only_expunge_deletes="true")
@@ -428,30 +407,27 @@ def _held(value: Mapping[str, Any]) -> Held:
 _STORED = {"type": "keyword", "index": False, "doc_values": False}
 
 
-def _passages_body(options: OpenSearchOptions) -> dict[str, Any]:
-    return {
-        "settings": {
-            "index": {
-                "number_of_shards": options.shards,
-                "max_result_window": _MOST_HITS + 1,
-                "similarity": {"beliefrag": {"type": "BM25", "k1": options.k1, "b": options.b}},
-            },
-            "analysis": {"analyzer": {"terms": {"type": "custom", "tokenizer": "whitespace"}}},
+_PASSAGES_BODY = {
+    "settings": {
+        "index": {
+            "number_of_shards": 1,
+            "max_result_window": _MOST_HITS + 1,
+            "similarity": {"beliefrag": {"type": "BM25", "k1": 1.2, "b": 0.75}},
         },
-        "mappings": {
-            "dynamic": "strict",
-            "properties": {
-                "id": {"type": "keyword"},
-                "title": {"type": "text", "index": False},
-                "text": {"type": "text", "index": False},
-                "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
-                "sources": _STORED,
-                "digest": _STORED,
-            },
+        "analysis": {"analyzer": {"terms": {"type": "custom", "tokenizer": "whitespace"}}},
+    },
+    "mappings": {
+        "dynamic": "strict",
+        "properties": {
+            "id": {"type": "keyword"},
+            "title": {"type": "text", "index": False},
+            "text": {"type": "text", "index": False},
+            "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
+            "sources": _STORED,
+            "digest": _STORED,
         },
-    }
-
-
+    },
+}
 _NOTES_BODY = {
     "settings": {"index": {"number_of_shards": 1}},
     "mappings": {"dynamic": "strict", "properties": {"value": _STORED}},

@@ -1,9 +1,7 @@
 """PostgreSQL with ParadeDB's pg_search or with pg_textsearch: searching a table, and filling one.
 
-A table that `beliefrag index --to postgres:...` made has the terms of the embedded engine, and so its ranking: repeated
-words of a question count once, as they do there. A table of the user's own is searched through the BM25 index that it
-has, with the words that this index makes of the text. A table NAME of ours comes with NAME_state, one row that records
-what it holds.
+A table of ours has the terms of the embedded engine, and comes with NAME_state, one row that records what it holds. A
+table of the user's own is searched through the BM25 index that it has.
 """
 
 from __future__ import annotations
@@ -16,17 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, LiteralString
 from pydantic import Field
 
 from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError, explain_missing_extra
-from beliefrag.retrieval.bm25 import passage_terms, query_terms, query_words
-from beliefrag.retrieval.engines.engine import (
+from beliefrag.retrieval.bm25 import Bm25Index, passage_terms, query_terms, query_words
+from beliefrag.retrieval.engines.engine_retriever import (
     EngineDescription,
     EngineOptions,
     IndexState,
     check_address,
     content_of,
     one_line,
-    ranking_name,
+    open_on_engine,
 )
-from beliefrag.retrieval.engines.engine_retriever import open_on_engine
 from beliefrag.retrieval.engines.filling import Changes, Held
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import CorpusState
@@ -41,8 +38,6 @@ with explain_missing_extra("Search on PostgreSQL", "postgres"):
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-__all__ = ["PostgresOptions", "PostgresTable", "PostgresWriter"]
-
 Row = tuple[Any, ...]
 Statement = LiteralString | sql.SQL | sql.Composed
 Values = Sequence[Any] | Mapping[str, Any]
@@ -51,7 +46,6 @@ _PG_SEARCH = "pg_search"
 _PG_TEXTSEARCH = "pg_textsearch"
 _FORMAT = 1
 _BUILD_SECONDS = 24 * 3600.0
-"""How long making the BM25 index may take."""
 _PAGE = 5000
 _CONNECTIONS = 8
 _CONNECT_SECONDS = 10
@@ -64,13 +58,9 @@ TableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A
 
 @dataclass(frozen=True, slots=True)
 class PostgresOptions(EngineOptions):
-    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file.
-
-    In a table of your own, the fields are columns. pg_search has no k1 and b other than 1.2 and 0.75.
-    """
+    """The options of search on PostgreSQL. User and password come from PGUSER and PGPASSWORD, or a password file."""
 
     table: TableName = "passages"
-    """The table, with its schema unless that is the default one."""
 
     @property
     def names(self) -> tuple[sql.Identifier, sql.Identifier, sql.Identifier]:
@@ -86,11 +76,7 @@ class _Connection(psycopg.Connection[Row]):
     seconds = 30.0
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Wait for a reply.
-
-        Raises:
-            OperationalError: There was none in time; the connection is closed.
-        """
+        """Wait for a reply."""
         try:
             return super().wait(gen, interval, self.seconds if timeout is None else timeout)
         except errors._WaitTimeout:
@@ -99,7 +85,7 @@ class _Connection(psycopg.Connection[Row]):
 
 
 def _connect(url: str, *, seconds: float) -> _Connection:
-    """Open one connection, on which a request may take the given number of seconds."""
+    """Open a connection whose requests may take some seconds."""
     connection = _Connection.connect(url, autocommit=True, **_SETTINGS)
     connection.seconds = seconds
     return connection
@@ -146,12 +132,7 @@ def _explain_errors(what: str) -> Iterator[None]:
 
 
 class PostgresTable:
-    """A table with a BM25 index, opened to be searched.
-
-    Raises:
-        RetrievalError: The server cannot be reached.
-        CorpusError: There is no such table, it is incomplete, or it has no BM25 index.
-    """
+    """A table with a BM25 index, opened to be searched."""
 
     def __init__(self, options: PostgresOptions) -> None:
         check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
@@ -203,12 +184,11 @@ class PostgresTable:
         [(self._extension, version, self._index, settings)] = extensions
         engine = f"PostgreSQL {server.split()[0]}, {self._extension} {version}"
         self.description = EngineDescription(engine, self._options.table)
-        given = dict(each.split("=", 1) for each in settings or [])
         if self._options.is_own:
-            self._query = self._own_query(given)
+            self._query = self._own_query(dict(each.split("=", 1) for each in settings or []))
             return
         self.read_state()
-        self.identity = ranking_name(float(given.get("k1", 1.2)), float(given.get("b", 0.75)))
+        self.identity = Bm25Index.identity
         self._query = self._our_query()
         self._columns: sql.Composable = sql.SQL(
             "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
@@ -283,7 +263,7 @@ class PostgresTable:
         return {str(row[0]): Passage(*map(str, row)) for row in self._rows(statement, (list(ids),))}
 
     def first(self, count: int) -> list[Passage]:
-        """Return the first passages by id, in the order of the bytes, whatever the server's language is."""
+        """Return the first passages by id, in the order of the bytes."""
         statement = sql.SQL('SELECT {} FROM {} ORDER BY {}::text COLLATE "C" LIMIT %s')
         rows = self._rows(statement.format(self._columns, self._table, self._id), (count,))
         return [Passage(*map(str, row)) for row in rows]
@@ -344,14 +324,8 @@ class PostgresTable:
 class PostgresWriter:
     """A table that is open to be filled; it is made if it does not exist.
 
-    All changes of a run are one transaction: until it ends, searches see what the table held before, and a kill of
-    client or server leaves that. The BM25 index is made after the passages of the first run, which is several times
-    faster than growing it.
-
-    Raises:
-        IndexBusy: Another writer is at work.
-        CorpusError: The table is another one, or the server has no search extension.
-        RetrievalError: The server cannot be reached.
+    All changes of a run are one transaction: until it ends, and after a kill, searches see what the table held before.
+    The BM25 index is made after the passages of the first run, which is faster than growing it.
     """
 
     def __init__(self, options: PostgresOptions) -> None:
@@ -395,20 +369,13 @@ class PostgresWriter:
         )
 
     def _make_tables(self) -> None:
-        options = self._options
-        if self._extension == _PG_SEARCH and (options.k1, options.b) != (1.2, 0.75):
-            raise SettingsError(
-                f"pg_search has k1 1.2 and b 0.75, not {options.k1:g} and {options.b:g}.",
-                remedy="Leave k1 and b out, or use a database with pg_textsearch.",
-            )
         names = [each.as_string(self._connection) for each in (self._table, self._state)]
         [found] = self._execute("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", values=names)
         if all(found):
             return
         if any(found):
-            raise CorpusError(
-                f"The table {options.table} was not made by BeliefRAG.", remedy="Name another table to fill."
-            )
+            what = f"The table {self._options.table} was not made by BeliefRAG."
+            raise CorpusError(what, remedy="Name another table to fill.")
         terms = sql.SQL(", terms text NOT NULL" if self._extension == _PG_TEXTSEARCH else "")
         self._execute(
             "CREATE TABLE {} (id text PRIMARY KEY, title text NOT NULL, content text NOT NULL, "
@@ -468,11 +435,7 @@ class PostgresWriter:
             last = rows[-1][0]
 
     def finish(self, state: CorpusState, dead: int) -> None:
-        """Commit, and make the BM25 index; make it again if deleted passages distort its statistics.
-
-        An extension counts deleted passages in its statistics until they are cleared away, and one of them even after
-        that. The index is made again if that takes a moment, or if the dead are more than a tenth of the living.
-        """
+        """Commit, and make the BM25 index; make it again if deleted passages, which extensions count, distort it."""
         [(dead,)] = self._execute(
             "UPDATE {} SET passages = %s, total = %s, dead = dead + %s RETURNING dead",
             self._state,
@@ -492,8 +455,8 @@ class PostgresWriter:
         else:
             self._execute(
                 "CREATE INDEX IF NOT EXISTS {} ON {} USING bm25 (terms) "
-                "WITH (text_config = 'pg_catalog.simple', k1 = {}, b = {})",
-                *(name, self._table, sql.Literal(self._options.k1), sql.Literal(self._options.b)),
+                "WITH (text_config = 'pg_catalog.simple', k1 = 1.2, b = 0.75)",
+                *(name, self._table),
             )
         self._execute("ANALYZE {}", self._table)
         if dead and (state.passages <= QUICKLY_REWRITTEN or 10 * dead > state.passages):

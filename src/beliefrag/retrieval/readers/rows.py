@@ -80,11 +80,7 @@ def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
 
 
 def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Read a .csv or .tsv file whose first row names the columns.
-
-    With a column `text` a row is a text, with `id` and `title` where there are such columns. Otherwise the row becomes
-    a text of `column: value` pairs, so that a cell can still be understood when it stands alone.
-    """
+    """Read a .csv or .tsv file whose first row names the columns: `text`, `id`, `title`, or `column: value` pairs."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     with file.path.open("rb") as raw:
         sample = raw.read(_SAMPLE)

@@ -1,7 +1,4 @@
-"""Plain text and Markdown, and the sections that these, Word documents and web pages are cut into.
-
-A section has the text below a heading, or explains an entry such as an option.
-"""
+"""Plain text and Markdown, and the sections below headings and entries that all formats are cut into."""
 
 from __future__ import annotations
 
@@ -47,11 +44,7 @@ _STEP = 3
 
 
 def read_plain_text(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-    """Read a text file in UTF-8, in any encoding with a byte-order mark, or in Windows-1252.
-
-    A page that is laid out like a manual page (headings in capital letters, indented text below them) is cut at its
-    headings and at its entries, such as options.
-    """
+    """Read a text file; a page that is laid out like a manual page is cut at its headings and entries."""
     text = decode(read_limited(file.path))
     outline = _manual_page(text)
     if outline is None:
@@ -177,10 +170,7 @@ def _is_short(line: str) -> bool:
 
 
 def find_markdown_links(line: str) -> Iterator[tuple[str, str]]:
-    """Yield target and words of the links in a line: `[words](target)`, and `[[page]]` or `[[page|words]]` of wikis.
-
-    The target of a wiki link begins with `wiki:`. Images are not links.
-    """
+    """Yield target and words of the links in a line: `[words](target)`, and `wiki:page` for `[[page|words]]`."""
     for found in _LINK.finditer(line):
         if found["target"]:
             yield found["target"], found["words"].strip()
@@ -265,10 +255,8 @@ class Outline:
 def write_documents(file: CorpusFile, title: str, outline: Outline, whole: str | None = None) -> Iterator[Document]:
     """Yield the sections as documents whose titles are the path to them: `Title > Heading > Entry`.
 
-    A document that fits into one passage stays one. A section of a few words says little alone: it stays in the text
-    of the section before it, under its heading. A heading that repeats the title is left out.
-
-    If it is one passage, its text is `whole`, by default that of the outline.
+    A document that fits into one passage stays one, with the text `whole` or that of the outline. A section of a few
+    words stays with the one before it. A heading that repeats the title is left out.
     """
     text = outline.whole_text() if whole is None else whole
     start = Mark(0, anchor="")

@@ -24,8 +24,6 @@ from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, W
 if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
 
-__all__ = ["EVENT_STREAM", "HttpContext", "ReplyForm", "encode_event"]
-
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT = b": still here\n\n"
 """A comment: clients ignore it, and proxies see that the connection is alive."""
@@ -42,13 +40,9 @@ class ReplyForm:
         """Return the events before the episode."""
         return ()
 
-    def waiting(self, waiting: Waiting) -> bytes:
-        """Return the news of a place in the queue."""
-        return f": {waiting}\n\n".encode("ascii")
-
-    def event(self, event: Progress) -> bytes:
-        """Return what the episode yields; nothing if clients do not get it."""
-        return b""
+    def event(self, event: Progress | Waiting) -> bytes:
+        """Return an event of the episode or of the queue; nothing if clients do not get it."""
+        return f": {event}\n\n".encode("ascii") if isinstance(event, Waiting) else b""
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
         """Return the events with the answer, which is known only at the end."""
@@ -74,21 +68,15 @@ class HttpContext:
     make_observer: Callable[[Mapping[str, str]], EpisodeObserver] | None = None
     """Makes one more observer of an episode from the request's headers, for tracing."""
     docs: Sequence[Path] | None = None
-    """The documents that a reload reads again."""
+    """The documents, and below the index, that a reload opens again."""
     index: Path | None = None
-    """The index that a reload opens again."""
     page: AskPage | None = None
     """The page to ask in, if there is one."""
 
     async def respond(
         self, request: Request, question: str, assembly: Assembly, form: ReplyForm, *, stream: bool
     ) -> Response:
-        """Run an episode for a request whose body was read, and return the response with its answer.
-
-        Raises:
-            ClientDisconnected: The client left.
-            HttpProblem: The episode was refused, interrupted or failed.
-        """
+        """Run an episode for a request whose body was read, and return the response with its answer."""
         record = request_record(request.scope)
         observers: list[EpisodeObserver] = [record, self.metrics]
         if self.make_observer is not None:
@@ -142,10 +130,8 @@ class _EpisodeStream(Response):
             while not (isinstance(event, Episode) and event.outcome is not None):
                 if event is None:
                     yield HEARTBEAT
-                elif not isinstance(event, Waiting):
+                elif not isinstance(event, Waiting) or event.place:
                     yield form.event(event)
-                elif event.place:
-                    yield form.waiting(event)
                 event = await self._task.next_event(self._service.limits.heartbeat)
             closing = form.closing(answer_record(event, self._service, request_id))
         except HttpProblem as problem:

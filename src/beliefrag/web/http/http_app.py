@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import Body, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -29,16 +29,10 @@ from beliefrag.web.limits import BodyLimit
 from beliefrag.web.monitoring import health_routes
 from beliefrag.web.problems import HttpProblem, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
-from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
+from beliefrag.web.request_settings import RequestSettings, StrictBody, assembly_for_request, check_question
 from beliefrag.web.service import AnswerService, Waiting
 
-__all__ = ["create_app", "reload_passages"]
-
 _log = logging.getLogger(__name__)
-_DESCRIPTION = (
-    "Answers questions from documents: searches only as much as a question needs, reports how likely the answer is "
-    "right and why it stopped, and declines when it should."
-)
 _ASK_PATH = "/v1/ask"
 _ASK_REPLY: dict[str, Any] = {
     "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, `started` and "
@@ -63,8 +57,8 @@ def create_app(
 ) -> FastAPI:
     """Create the server as an ASGI application.
 
-    From the outside in: the log, so that refused requests are logged too; the authentication, so that a body is read
-    only for clients with the token; the body limit, so that no handler gets a body that is too long; the routes.
+    From the outside in: the log, which has refused requests too; the authentication, before a body is read; the body
+    limit; the routes.
     """
     service = context.service
 
@@ -75,7 +69,7 @@ def create_app(
 
     app = FastAPI(
         title="BeliefRAG",
-        description=_DESCRIPTION,
+        description="Answers questions from documents with calibrated probabilities, and declines when it should.",
         version=__version__,
         lifespan=lifespan,
         responses={"default": _PROBLEM},
@@ -105,9 +99,8 @@ def create_app(
         app.include_router(page_routes(context.page, service))
         # Last, because it takes all addresses that are left: those of the viewer.
         app.mount("/", create_view_app(context.page.episodes))
-    app.add_exception_handler(HttpProblem, _on_problem)
-    app.add_exception_handler(RequestValidationError, _on_invalid_body)
-    app.add_exception_handler(HTTPException, _on_http_error)
+    for kind in (HttpProblem, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _on_error)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, programs=programs)
@@ -115,10 +108,8 @@ def create_app(
     return app
 
 
-class AskBody(BaseModel):
+class AskBody(StrictBody):
     """A question, and settings that hold for it alone."""
-
-    model_config = ConfigDict(extra="forbid")
 
     question: str = Field(
         min_length=1,
@@ -136,11 +127,10 @@ class _EventForm(ReplyForm):
         self._prompts = prompts
         self._number = 0
 
-    def waiting(self, waiting: Waiting) -> bytes:
-        return encode_event(asdict(waiting), name="waiting")
-
-    def event(self, event: Progress) -> bytes:
+    def event(self, event: Progress | Waiting) -> bytes:
         match event:
+            case Waiting():
+                return encode_event(asdict(event), name="waiting")
             case Step():
                 name, record = "step", step_record(event, prompts=self._prompts)
             case Episode():
@@ -160,9 +150,8 @@ class _EventForm(ReplyForm):
 def _ask_route(context: HttpContext) -> Any:
     async def ask(request: Request, body: Annotated[AskBody, Body()]) -> Response:
         """Answer a question from the documents."""
-        service = context.service
-        question = check_question(body.question, service, field="question")
-        assembly = assembly_for_request(service, body.settings)
+        question = check_question(body.question, context.service, field="question")
+        assembly = assembly_for_request(context.service, body.settings)
         form = _EventForm(request_record(request.scope).request_id, prompts=context.show_prompts)
         stream = EVENT_STREAM in request.headers.get("accept", "")
         return await context.respond(request, question, assembly, form, stream=stream)
@@ -173,11 +162,7 @@ def _ask_route(context: HttpContext) -> Any:
 async def reload_passages(
     service: AnswerService, docs: Sequence[Path] | None, index: Path | None
 ) -> dict[str, bool | str | None]:
-    """Open the passages again for the next questions, and return whether they changed, and their fingerprint.
-
-    Raises:
-        BeliefRAGError: They cannot be opened. The service keeps the old ones.
-    """
+    """Open the passages again for the next questions, and return whether they changed, and their fingerprint."""
     before = service.assembly.harness.made_with.get("corpus")
     service.replace_passages(await asyncio.to_thread(reopen_passages, service.assembly, docs=docs, index=index))
     corpus = service.assembly.harness.made_with.get("corpus")
@@ -200,32 +185,30 @@ def _reload_route(context: HttpContext) -> Any:
     return reload
 
 
-async def _on_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HttpProblem)
-    if error.status == 422 and is_openai_path(request.url.path):
-        error.status = 400  # what OpenAI's API answers for a value that it cannot use
-    return refuse(request.scope, error)
+async def _on_error(request: Request, error: Exception) -> Response:
+    """Return the response to a refused request. For a mistake in a body it names the first, but not the value."""
+    match error:
+        case HttpProblem():
+            problem = error
+        case RequestValidationError():
+            problem = _invalid_body(error.errors()[0], request.headers.get("content-type", ""))
+        case HTTPException():
+            code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "http")
+            problem = HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {})
+        case _:
+            raise error
+    if problem.status == 422 and is_openai_path(request.url.path):
+        problem.status = 400  # what OpenAI's API answers for a value that it cannot use
+    return refuse(request.scope, problem)
 
 
-async def _on_invalid_body(request: Request, error: Exception) -> Response:
-    """Name the first mistake in a body. The value that was sent is not sent back."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if first["type"] == "json_invalid":
-        problem = HttpProblem(400, "no_json", "The body is not JSON.")
-    elif first["loc"][0] == "body" and kind != "application/json":
+def _invalid_body(mistake: dict[str, Any], content_type: str) -> HttpProblem:
+    kind = content_type.partition(";")[0].strip().lower()
+    if mistake["type"] == "json_invalid":
+        return HttpProblem(400, "no_json", "The body is not JSON.")
+    if mistake["loc"][0] == "body" and kind != "application/json":
         # FastAPI reads JSON only under its own content type.
         words = f"The header Content-Type is {'not application/json' if kind else 'missing'}."
-        problem = HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json.")
-    else:
-        field = ".".join(str(part) for part in first["loc"][1:]) or None
-        problem = HttpProblem(422, "invalid", f"{first['msg']}.", field=field)
-    return await _on_problem(request, problem)
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "http")
-    problem = HttpProblem(error.status_code, code, f"{error.detail}.", headers=error.headers or {})
-    return await _on_problem(request, problem)
+        return HttpProblem(415, "no_json", words, remedy="Send Content-Type: application/json.")
+    field = ".".join(str(part) for part in mistake["loc"][1:]) or None
+    return HttpProblem(422, "invalid", f"{mistake['msg']}.", field=field)

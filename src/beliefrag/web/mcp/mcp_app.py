@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Sequence
 
 from fastapi import FastAPI
@@ -17,16 +16,18 @@ from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.monitoring import ServerMetrics, health_routes
 from beliefrag.web.request_log import RequestLog
-from beliefrag.web.server import serve
 from beliefrag.web.service import AnswerService
 
-__all__ = ["create_mcp_app", "serve_mcp_http"]
+_MAX_SESSIONS = 256
+"""How many sessions of earlier protocols may be open."""
+_SESSION_IDLE_SECONDS = 300.0
+"""Seconds after which a session without a request ends."""
 
 
 def create_mcp_app(
     service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
 ) -> FastAPI:
-    """Create the server as an ASGI application; the middleware is that of `beliefrag serve http`, in the same order."""
+    """Create the server as an ASGI application, with the middleware of `beliefrag serve http` in the same order."""
     # The library would end running calls at once. They have the grace period, and our server ends the other streams.
     AppStatus.enable_automatic_graceful_drain = False
     limits = service.limits
@@ -34,8 +35,8 @@ def create_mcp_app(
         create_mcp_server(service),
         security_settings=_transport_security(host, allowed_hosts),
         max_request_body_size=limits.request_bytes,
-        session_idle_timeout=limits.session_idle_seconds,
-        max_sessions=limits.sessions,
+        session_idle_timeout=_SESSION_IDLE_SECONDS,
+        max_sessions=_MAX_SESSIONS,
     )
 
     @contextlib.asynccontextmanager
@@ -53,18 +54,10 @@ def create_mcp_app(
     return app
 
 
-def serve_mcp_http(
-    service: AnswerService, bound: socket.socket, *, token: str | None, host: str, allowed_hosts: Sequence[str] = ()
-) -> None:
-    """Serve until SIGINT or SIGTERM, then let running calls finish within the grace period."""
-    serve(create_mcp_app(service, token=token, host=host, allowed_hosts=allowed_hosts), service, bound)
-
-
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
     """Return the Host and Origin headers that the library accepts, against DNS rebinding.
 
-    At an address that other machines reach, the server's names are not known unless they are given. There the token,
-    which no web page has, keeps such pages out.
+    At an address that other machines reach the names may be unknown; there the token keeps web pages out.
     """
     names = {*allowed_hosts}
     if is_loopback(host):

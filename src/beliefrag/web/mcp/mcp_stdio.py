@@ -12,14 +12,9 @@ from mcp.server.stdio import stdio_server
 from beliefrag.web.mcp.tools import create_mcp_server
 from beliefrag.web.service import AnswerService
 
-__all__ = ["serve_mcp_stdio"]
-
 
 def serve_mcp_stdio(service: AnswerService) -> None:
-    """Serve one client until it closes the pipe. Standard output carries the protocol and nothing else.
-
-    After SIGINT or SIGTERM the process ends at once, with 130 or 143.
-    """
+    """Serve one client until it closes the pipe; after SIGINT or SIGTERM the process ends at once, with 130 or 143."""
     asyncio.run(_serve_until_signal(service))
 
 
@@ -41,7 +36,7 @@ async def _serve_until_signal(service: AnswerService) -> None:
     try:
         serving.result()
     except* ConnectionError:
-        pass  # the client died without closing its end first, so nobody reads an error
+        pass  # the client died without closing its end first, and cannot read an error
 
 
 async def _serve_pipe(service: AnswerService) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
-from beliefrag.record import Episode, ModelCall, Progress, Step
-from beliefrag.web.answers import remove_folders
+from beliefrag.record import Progress
+from beliefrag.web.answers import hide_private
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
 from beliefrag.web.view.sources import EpisodeSource, GrowingEpisode
@@ -31,7 +30,7 @@ class AskedEpisode(GrowingEpisode):
     def on_progress(self, progress: Progress) -> None:
         """Keep what the loop yields."""
         begins = self.version == 0
-        self.add(progress if self.show_prompts else _hide_private(progress))
+        self.add(progress if self.show_prompts else hide_private(progress))
         if begins:
             self._keep(self)
 
@@ -87,28 +86,3 @@ class PageEpisodes(EpisodeSource):
                 if asked.number == number:
                     return asked
         raise NotAvailable("This episode is unknown, or no longer kept.")
-
-
-def _hide_private(progress: Progress) -> Progress:
-    """Take out what belongs to the operator alone: prompts, replies, drafts, addresses and folders."""
-    if isinstance(progress, Step):
-        passages = {name: replace(each, source=remove_folders(each.source)) for name, each in progress.passages.items()}
-        return progress.model_copy(
-            update={"attempt": None, "calls": tuple(map(_hide_in_call, progress.calls)), "passages": passages}
-        )
-    if isinstance(progress, Episode):
-        return progress.model_copy(
-            update={
-                "model": "not shown",
-                "prompts": {},
-                "made_with": {},
-                "citations": tuple(replace(each, source=remove_folders(each.source)) for each in progress.citations),
-                "steps": tuple(map(_hide_private, progress.steps)),
-                "calls_before_failure": tuple(map(_hide_in_call, progress.calls_before_failure)),
-            }
-        )
-    return progress
-
-
-def _hide_in_call(call: ModelCall) -> ModelCall:
-    return call.model_copy(update={"messages": (), "reply": ""})

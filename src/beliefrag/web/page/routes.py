@@ -92,7 +92,10 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
 
 
 def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) -> dict[str, Any]:
-    """Return the document of a passage that the episode found, put together from the index: no file is opened."""
+    """Return the document of a passage, put together from the index: no file is opened.
+
+    Only a passage that the episode found can be named.
+    """
     known = asked.record.passages
     if (passage := known.get(passage_id)) is None:
         raise HttpProblem(404, "no_passage", "The answer has no such passage.")

@@ -41,6 +41,7 @@ _SCHEMA = (
     "INSERT INTO state VALUES (0, '')",
     f"PRAGMA user_version = {_VERSION}",
 )
+# A later line for the same episode replaces the earlier one and keeps its number.
 _UPSERT = (
     f"INSERT INTO episodes ({', '.join(_KEY + _VALUES)}) VALUES ({', '.join('?' * len(_KEY + _VALUES))}) "
     f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _VALUES)}"

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from beliefrag.bench.datasets import is_dataset, load_dataset
-from beliefrag.bench.own_questions import OwnDocuments, find_own_documents
+from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.perturbation import passages_to_search
 from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
 from beliefrag.errors import BeliefRAGError
@@ -63,7 +63,7 @@ class RunDatasets:
         problem = f"The dataset {name} is not here, so its questions, gold answers and passages cannot be shown."
         if (record := self._records.get(name)) is None:
             return NotAvailable(problem)
-        for place, load in self._places(name, record):
+        for place, load in self._places(name):
             try:
                 dataset = load()
             except BeliefRAGError as error:
@@ -83,15 +83,13 @@ class RunDatasets:
             return RunDataset(questions, {}, note)
         return NotAvailable(problem, remedy=_REMEDY)
 
-    def _places(self, name: str, record: DatasetRecord) -> Iterator[tuple[str, Callable[[], Dataset]]]:
+    def _places(self, name: str) -> Iterator[tuple[str, Callable[[], Dataset]]]:
         """Yield where the dataset may be, each place with what loads it: what was named comes first."""
         if self._own is not None:
             yield self._own.questions.name, self._own.load
         same_name = [folder for folder in self._candidates if folder.resolve().name == name]
         for folder in same_name or self._candidates:
             yield folder.name, partial(load_dataset, folder)
-        if (remembered := find_own_documents(record.gold, record.fingerprint)) is not None:
-            yield remembered.questions.name, remembered.load
 
 
 def _find_datasets(folders: Iterable[Path]) -> Iterator[Path]:
