@@ -17,7 +17,7 @@ Verdict = Literal["right", "wrong"]
 NO_ANSWER = "no-answer-in-the-documents"
 """The right answer of a question that was rightly declined: whatever is answered to it is wrong.
 
-`beliefrag calibrate` takes questions with an answer. The metrics remove hyphens, so this is one word, which no model writes.
+`beliefrag calibrate` needs an answer. The metrics remove hyphens, so this is one word, which no model writes.
 """
 
 

@@ -1,4 +1,4 @@
-"""A run's episodes as rows of a small database, so that a page never reads the whole run.
+"""A run's episodes as rows of a small database: a page never reads the whole run.
 
 A row holds the numbers of one episode and the position of its line in `episodes.jsonl`. A run that has grown is read
 from where reading stopped; a file that was replaced is read from the start. The database is in the cache folder: the

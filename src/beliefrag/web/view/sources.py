@@ -137,7 +137,7 @@ class RunSource(EpisodeSource):
         return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
 
     def prompts(self, number: int) -> PromptsView:
-        """Return why there are none."""
+        """Return what keeps prompts, because a run does not."""
         self.index.episode(number)
         return PromptsView(absent="A run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.")
 
