@@ -106,12 +106,10 @@ def test_the_flags_counted_are_those_of_the_slots_form() -> None:
     assert verifier_flags.count_flags(question, passages, {"b"})["flagged_supporting"] == 1
 
 
-def test_the_flags_in_code_and_docs_are_the_committed_ones() -> None:
+def test_the_flags_in_the_docs_are_the_committed_ones() -> None:
     told = committed("verifier_flags.json")
     shares = {key: [f"{told[name][key]:.2f}" for name in verifier_flags.SETS] for key in ("precision", "recall")}
-    source = Path(slots.__file__).read_text(encoding="utf-8")
     text = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    assert all(" / ".join(values) in source for values in shares.values())
     flagged = "{} of the flagged passages support nothing on HotpotQA, {} on 2Wiki and {} on MuSiQue"
     assert flagged.format(*shares["precision"]) in text
     assert "these are {}, {} and {} of".format(*shares["recall"]) in text

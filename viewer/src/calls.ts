@@ -68,7 +68,6 @@ function messages(prompts: Prompts, place: number, reply: string): Child {
   if (!prompt) return h("p", { class: "note" }, line(prompts.absent || "The prompt of this call was not recorded.", 1000));
   return [
     prompt.map(({ role, content }) => h("div", { class: "message" }, h("span", { class: "role" }, line(role, 30)), words(content))),
-    prompts.source && h("p", { class: "muted small" }, line(prompts.source, 300)),
     verdicts(prompt, reply),
   ];
 }

@@ -2,13 +2,12 @@
 
 import { get } from "./api.ts";
 import { onKey, problem } from "./chrome.ts";
-import { confidence } from "./confidence.ts";
 import { differences } from "./differences.ts";
 import { h, replace, s, type Child } from "./dom.ts";
 import { figure } from "./figure.ts";
 import { interval, mean, whole } from "./format.ts";
 import { currentState, refresh } from "./refresh.ts";
-import type { Analysis, Cell, Estimate, Overview } from "./schema.ts";
+import type { Cell, Differences, Estimate, Overview } from "./schema.ts";
 import { line } from "./text.ts";
 
 interface Column { readonly name: string; readonly title: string; readonly about?: string; readonly value: (cell: Cell) => number | string; readonly show: (cell: Cell) => Child }
@@ -26,11 +25,11 @@ const MEASURES: [string, string, string][] = [
 export async function overviewPage(main: HTMLElement): Promise<void> {
   const drawn = await currentState();
   let run = await get<Overview>("/api/run");
-  let analysis: Analysis | null = null;
+  let compared: Differences | null = null;
   document.title = "Run \u2013 BeliefRAG viewer";
   const asked = new URLSearchParams(location.search);
   const chosen = { dataset: asked.get("dataset") ?? "", method: asked.get("method") ?? "", order: asked.get("order") ?? "", down: asked.get("direction") === "down" };
-  const [status, picture, summary, table, paired, sure, failed] = [h("p", { role: "status" }), h("div", {}), h("div", {}), h("div", { class: "scroll" }), h("div", {}), h("div", {}), h("div", {})];
+  const [status, picture, summary, table, paired, failed] = [h("p", { role: "status" }), h("div", {}), h("div", {}), h("div", { class: "scroll" }), h("div", {}), h("div", {})];
   const datasets = (): string[] => [...new Set(run.cells.map((cell) => cell.dataset))];
   const filter = h("input", { type: "search", value: chosen.method, placeholder: "filter methods", "aria-label": "Filter methods", input: () => { chosen.method = filter.value; show(); } });
   const select = h("select", { "aria-label": "Dataset", change: () => { chosen.dataset = select.value; show(); } },
@@ -47,7 +46,7 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
     const drawn = chosen.dataset || (datasets().includes("mean") ? "mean" : datasets()[0] ?? "");
     const over = drawn === "mean" ? "mean over datasets" : drawn;
     replace(picture, figure(matching.filter((cell) => cell.dataset === drawn), over));
-    replace(summary, matrix(run, analysis));
+    replace(summary, matrix(run));
     const column = columns().find(({ name }) => name === chosen.order);
     replace(table, cellTable(column ? sorted(matching, column, chosen.down) : matching, columns(), chosen.order, chosen.down, (name) => {
       chosen.down = chosen.order === name ? !chosen.down : name !== "dataset" && name !== "method";
@@ -56,15 +55,14 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
       table.querySelector<HTMLElement>(`[data-order="${name}"]`)?.focus();
     }));
     const waiting = h("p", { class: "muted" }, "Computing the intervals \u2026");
-    replace(paired, heading("Differences", over), analysis ? differences(analysis, drawn) : waiting);
-    replace(sure, heading("Confidence", drawn === "mean" ? "all questions" : drawn), analysis ? confidence(analysis, drawn) : null);
+    replace(paired, heading("Differences", over), compared ? differences(compared, drawn) : waiting);
     replace(failed, run.failures.length > 0 && failures(run));
   }
 
   const columns = (): Column[] => shownColumns(run.cells);
   // It takes seconds on a large run: the rest is shown before.
-  const analyse = (): Promise<void> => get<Analysis>("/api/run/analysis").then(
-    (found) => { analysis = found; show(); },
+  const compare = (): Promise<void> => get<Differences>("/api/run/differences").then(
+    (found) => { compared = found; show(); },
     (error: unknown) => { replace(paired, heading("Differences", ""), problem(error)); },
   );
   replace(
@@ -73,7 +71,7 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
     status,
     h("div", { class: "filters" }, select, filter),
     h("section", { class: "panel glance", "aria-label": "At one glance" }, picture, summary),
-    h("div", { class: "beside" }, h("section", { class: "panel", "aria-label": "Differences" }, paired), h("section", { class: "panel", "aria-label": "Confidence" }, sure)),
+    h("section", { class: "panel", "aria-label": "Differences" }, paired),
     h("section", { class: "panel", "aria-label": "Numbers" }, table),
     failed,
     h("section", { class: "panel" }, h("h2", {}, "Made with"), h("dl", { class: "made" }, Object.entries(run.made).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, line(value, 120)))))),
@@ -81,11 +79,11 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
   onKey(["/"], "filter methods", () => { filter.focus(); });
   onKey(["e"], "all episodes", () => { location.href = "/episodes"; });
   show();
-  void analyse();
+  void compare();
   refresh(async () => {
     run = await get<Overview>("/api/run");
     show();
-    await analyse();
+    await compare();
   }, drawn);
 }
 
@@ -132,8 +130,8 @@ function measured(name: string, cell: Cell): Child {
   return [h("b", {}, mean(name, cell.measures[name])), h("small", { class: "range" }, interval(name, cell.measures[name]))];
 }
 
-/** Methods by datasets, F1 with tokens below it. The best of a column is marked, or all that tie for it. */
-function matrix(run: Overview, analysis: Analysis | null): Child {
+/** Methods by datasets, F1 with tokens below it. */
+function matrix(run: Overview): Child {
   const datasets = [...new Set(run.cells.map((cell) => cell.dataset))];
   const titles = new Map(run.cells.map((cell) => [cell.method, cell.method_title]));
   const at = new Map(run.cells.map((cell) => [`${cell.dataset} ${cell.method}`, cell]));
@@ -141,12 +139,10 @@ function matrix(run: Overview, analysis: Analysis | null): Child {
     const cell = at.get(`${dataset} ${method}`);
     const f1 = cell?.measures["f1"];
     if (!cell || !f1) return h("td", {}, "\u2013");
-    const best = analysis?.ties[dataset] ?? [];
-    const mark = !best.includes(method) ? "" : best.length > 1 ? "tie" : "best";
-    return h("td", { class: mark || undefined }, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), mark && h("span", { class: "aside" }, mark === "tie" ? "ties for the best" : "best"), h("small", {}, mean("tokens", cell.tokens_beside_f1)));
+    return h("td", {}, h("a", { href: episodesOf(cell), title: `F1 ${interval("f1", f1)}` }, mean("f1", f1)), h("small", {}, mean("tokens", cell.tokens_beside_f1)));
   };
   return [
-    h("p", { class: "muted small" }, "F1, and tokens below it. Underlined: the best of a column. Dotted: a tie, no clear difference to the best on the same questions."),
+    h("p", { class: "muted small" }, "F1, and tokens below it."),
     h("div", { class: "scroll" }, h("table", { class: "numbers matrix", "aria-label": "F1 and tokens" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "method"), datasets.map((name) => h("th", { scope: "col" }, line(name, 24))))),
     h("tbody", {}, run.methods.filter((name) => titles.has(name)).map((name) => h("tr", {}, h("th", { scope: "row" }, titles.get(name)), datasets.map((dataset) => entry(dataset, name))))),

@@ -50,7 +50,7 @@ export interface RecordedStep {
   calls: RecordedCall[];
 }
 export interface Message { role: string; content: string }
-export interface Prompts { calls: Message[][]; source: string; absent: string }
+export interface Prompts { calls: Message[][]; absent: string }
 export interface Usage { calls: number; tokens_in: number; tokens_out: number; retries: number; searches: number }
 export interface RecordedEpisode {
   dataset: string;
@@ -138,7 +138,6 @@ export interface Cell {
 export interface Overview {
   first_line: string;
   complete: boolean;
-  datasets: string[];
   methods: string[];
   cells: Cell[];
   failures: { cause: string; dataset: string; method: string; method_title: string; question_ids: string[] }[];
@@ -146,23 +145,5 @@ export interface Overview {
 }
 export interface Difference { difference: Estimate; is_clear: boolean }
 export interface Paired { dataset: string; method: string; method_title: string; f1: Difference; tokens: Difference }
-export interface Confidence {
-  dataset: string;
-  method: string;
-  method_title: string;
-  answers: number;
-  declined: number;
-  calibration_error: number;
-  bins: { predicted: number; observed: number; states: number }[];
-  /** Share answered, share wrong, and the interval of the latter. */
-  curve: [number, number, number, number][];
-}
-export interface Analysis {
-  reference: string;
-  reference_title: string;
-  differences: Paired[];
-  ties: Record<string, string[]>;
-  right_by: string;
-  confidences: Confidence[];
-}
+export interface Differences { reference_title: string; differences: Paired[] }
 export interface About { kind: "run" | "trace" | "live" | "page"; name: string }

@@ -65,10 +65,10 @@ test("two episodes part at the first step that does something else", () => {
   assert.equal(alikeCalls(episode({ calls: [call({}), call({ reply: "y" })] }), episode({ calls: [call({}), call({})] })), 1);
 });
 
-test("a difference that its interval does not show is a tie", () => {
+test("a difference is clear only where its interval shows it", () => {
   const difference = { value: 0.1, low: -0.1, high: 0.3, questions: 30, has_few_questions: false };
-  assert.equal(reading({ difference, is_clear: false }), "tie");
-  assert.equal(reading({ difference: { ...difference, has_few_questions: true }, is_clear: false }), "tie: too few questions");
+  assert.equal(reading({ difference, is_clear: false }), "no clear difference");
+  assert.equal(reading({ difference: { ...difference, has_few_questions: true }, is_clear: false }), "too few questions");
   assert.equal(reading({ difference, is_clear: true }), "clearly better");
   assert.equal(reading({ difference: { ...difference, value: -0.1 }, is_clear: true }), "clearly worse");
 });

@@ -28,6 +28,7 @@ from beliefrag.web.view.index import (
     list_episodes,
     list_same_question,
 )
+from beliefrag.web.view.schema import NotAvailable
 from tests.support.bench_runs import records
 from tests.web.view.conftest import Played
 
@@ -62,7 +63,8 @@ def test_an_episode_is_read_by_where_its_line_lies(folder: Path, tmp_path: Path)
     index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     assert [index.episode(number) for number, _ in ids(index)] == records(folder)
-    assert index.episode(10_000) is None
+    with pytest.raises(NotAvailable, match="no episode 10000"):
+        index.episode(10_000)
 
 
 def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_earlier_one(

@@ -57,19 +57,7 @@ def test_a_dataset_that_is_not_here_is_said_with_what_to_do(played: Played, tmp_
         datasets(played, tmp_path, tmp_path / "nothing").get("north")
 
 
-def test_prompts_need_the_cache_that_the_run_was_made_with(
-    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path))
-    source = RunSource(played.run, [played.data])
-    absent = source.prompts(1).absent
-    source.close()
-    assert "cannot be rebuilt here" in absent
-
-
-def test_a_run_with_false_passages_is_shown_with_them_and_its_prompts_are_made_again(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_a_run_with_false_passages_is_shown_with_them(cache: Path, tmp_path: Path) -> None:
     data, run = write_snippets(tmp_path), tmp_path / "run"
     told = (
         "--set",
@@ -84,25 +72,11 @@ def test_a_run_with_false_passages_is_shown_with_them_and_its_prompts_are_made_a
     )
     main(["bench", "run", "--data", str(data), "--model", write_script(tmp_path), "--out", str(run), *told])
     source = RunSource(run, [data])
-    episode, prompts = source.episode(1), source.prompts(1)
+    episode = source.episode(1)
     source.close()
     assert episode.notes == ()
     assert any("wrong" in name and passage and passage.text for name, passage in episode.passages.items())
-    assert prompts.absent == ""
     assert any(line.injected and "wrong" in line.injected.counterfactual[0] for line in records(run))
-
-
-def test_prompts_that_would_come_out_differently_are_not_shown(played: Played, tmp_path: Path, data: Path) -> None:
-    run = Path(shutil.copytree(played.run, tmp_path / "run"))
-    file = run / "episodes.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    first, second = [place for place, line in enumerate(lines) if any("calls" in step for step in line["steps"])][:2]
-    next(step for step in lines[first]["steps"] if "calls" in step)["calls"][0]["reply"] = "something else"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    source = RunSource(run, [data])
-    assert "went another way" in source.prompts(first + 1).absent
-    assert source.prompts(second + 1).absent == ""
-    source.close()
 
 
 @pytest.fixture
@@ -121,11 +95,9 @@ def own(home: Path) -> OwnDocuments:
     return OwnDocuments(home / "asked.csv", (home / "docs",))
 
 
-def test_a_run_over_own_documents_shows_questions_gold_answers_passages_and_prompts(
-    own_run: Path, tmp_path: Path
-) -> None:
+def test_a_run_over_own_documents_shows_questions_gold_answers_and_passages(own_run: Path, tmp_path: Path) -> None:
     source = RunSource(own_run, own=own(tmp_path / "own"))
-    episode, prompts = source.episode(1), source.prompts(1)
+    episode = source.episode(1)
     _, (row,) = list_episodes(source.index, EpisodeFilter(text="colin archer"))
     source.close()
     assert (episode.question, row["question"]) == ("Who designed the Fram?",) * 2
@@ -134,7 +106,6 @@ def test_a_run_over_own_documents_shows_questions_gold_answers_passages_and_prom
     (passage,) = episode.passages.values()
     assert "The Fram was designed by Colin Archer." in (passage.text if passage else "")
     assert episode.notes == ()
-    assert "Who designed the Fram?" in prompts.calls[0][-1]["content"]
     # The run can be given away: it names no folder.
     assert str(own_run.parent / "own").encode() not in (own_run / "run.json").read_bytes()
 

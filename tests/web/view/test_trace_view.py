@@ -82,13 +82,13 @@ async def test_an_episode_under_way_grows_with_each_part(tmp_path: Path) -> None
     linked = replace(second, provenance=Provenance("link", "one", "Fram"))
     harness = Harness(model, PlannedRetriever([first, linked]), Prompts.load(), build_verifier("structured"))
     source = LiveSource()
-    assert (source.version, source.ended, source.episode(0).waiting) == (0, False, "it to begin")
+    assert (source.version, source.record.outcome, source.episode(0).waiting) == (0, None, "it to begin")
     steps = []
     async for progress in loop.run(Question("Which?"), published_method(), harness):
         source.add(progress)
         steps.append(len(source.episode(0).record.steps))
-        assert bool(source.episode(0).waiting) is not source.ended
-    assert steps == sorted(steps) and source.ended
+        assert bool(source.episode(0).waiting) is (source.record.outcome is None)
+    assert steps == sorted(steps) and source.record.finished
     final = source.episode(0).record
     assert (final.outcome, final.answer) == ("answered", "here")
     assert final.usage.calls == len(source.prompts(0).calls) == 2

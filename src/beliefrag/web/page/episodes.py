@@ -8,36 +8,28 @@ from collections.abc import Callable
 
 from beliefrag.record import Progress
 from beliefrag.web.answers import hide_private
+from beliefrag.web.problems import HttpProblem
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
 from beliefrag.web.view.sources import EpisodeSource, GrowingEpisode
 
-_KEPT = 200
-"""Episodes that are kept. One with its prompts takes about a hundred kilobytes."""
-_WITHHELD = "The operator of this server does not show prompts and replies."
+_KEPT = 200  # one with its prompts takes about a hundred kilobytes
 
 
 class AskedEpisode(GrowingEpisode):
-    """One episode that was asked in the page.
-
-    Args:
-        request_id: Of its request.
-        keep: Called when it begins. A question that is refused, or leaves the queue, takes no other's place.
-        show_prompts: Whether prompts, replies, the model's address and the folders of documents are kept.
-    """
+    """One episode that was asked in the page. `keep` is called when it begins: a refused question takes no place."""
 
     def __init__(self, request_id: str, keep: Callable[[AskedEpisode], None], *, show_prompts: bool) -> None:
         super().__init__()
         self.request_id = request_id
         # Nobody can guess the number of another's episode; JavaScript counts exactly up to 53 bits.
         self.number = 1 + secrets.randbits(52)
-        self.feedback = 0
-        """How often a person has judged the answer."""
+        self.feedback = 0  # verdicts
         self.show_prompts = show_prompts
         self._keep = keep
 
     def on_progress(self, progress: Progress) -> None:
         """Keep what the loop yields."""
-        begins = self.record is None
+        begins = self.version == 0
         self.add(progress if self.show_prompts else hide_private(progress))
         if begins:
             self._keep(self)
@@ -58,7 +50,7 @@ class PageEpisodes(EpisodeSource):
         self._kept: dict[str, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
-        """Return what observes an episode and keeps it once it begins; the oldest one makes room for it."""
+        """Return what observes an episode, and keeps it once it begins."""
         return AskedEpisode(request_id, self._keep, show_prompts=self._show_prompts)
 
     def find(self, request_id: str) -> AskedEpisode:
@@ -66,21 +58,20 @@ class PageEpisodes(EpisodeSource):
         with self._lock:
             found = self._kept.get(request_id)
         if found is None:
-            raise NotAvailable(
-                f"This question is not among the last {_KEPT} since the server was started: ask it again."
-            )
+            message = f"This question is not among the last {_KEPT} since the server was started: ask it again."
+            raise HttpProblem(404, "not_kept", message)
         return found
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode as far as it goes."""
-        return self._find_number(number).view(number=number)
+        return self._find_number(number).view(number)
 
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of its calls, or that they are not shown."""
         asked = self._find_number(number)
-        if not asked.show_prompts or asked.record is None:
-            return PromptsView(absent=_WITHHELD)
-        return view_prompts(asked.record, "as they were sent")
+        if not asked.show_prompts:
+            return PromptsView(absent="The operator of this server does not show prompts and replies.")
+        return view_prompts(asked.record)
 
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:

@@ -14,17 +14,15 @@ from beliefrag.record import Episode
 from beliefrag.web.problems import HttpProblem
 
 Verdict = Literal["right", "wrong"]
-"""What a person says about an answer, or about having been declined."""
 NO_ANSWER = "no-answer-in-the-documents"
 """The right answer of a question that was rightly declined: whatever is answered to it is wrong.
 
-`beliefrag calibrate` takes questions with an answer, and an unanswerable question is one whose answer no document
-holds. The metrics remove hyphens, so this is one word, which no model writes.
+`beliefrag calibrate` needs an answer. The metrics remove hyphens, so this is one word, which no model writes.
 """
 
 
 class FeedbackFile:
-    """A file of JSON Lines to which one labelled question is appended at a time; the last line of a question counts."""
+    """A file of JSON Lines of labelled questions; the last line of a question counts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,8 +48,8 @@ class FeedbackFile:
         try:
             self._append(json.dumps(record).encode("ascii") + b"\n")
         except OSError as error:
-            words = f"The feedback could not be kept: {error.strerror}."
-            raise HttpProblem(503, "not_kept", words, remedy="Tell the operator of the server.") from None
+            message = f"The feedback could not be kept: {error.strerror}."
+            raise HttpProblem(503, "not_kept", message, remedy="Tell the operator of the server.") from None
         return kept_as
 
     def _append(self, line: bytes) -> None:

@@ -22,21 +22,17 @@ from beliefrag.web.page.feedback import FeedbackFile, Verdict
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 from beliefrag.web.view.export import read_asset
-from beliefrag.web.view.schema import NotAvailable
 
-_MOST_FEEDBACK = 20
-"""How often one answer may be judged: enough to change a mind, not enough to fill a disk."""
+_MOST_FEEDBACK = 20  # verdicts on one answer: not enough to fill a disk
 _LONGEST_ID = 64
-_LONGEST_PASSAGE_ID = 512
-_LONGEST_ANSWER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class AskPage:
-    """The page to ask in, as one server has it."""
+    """The page to ask in."""
 
     name: str
-    """What is asked, for a person: the names of the documents."""
+    """The names of the documents."""
     episodes: PageEpisodes
     feedback: FeedbackFile
 
@@ -48,18 +44,12 @@ class FeedbackBody(BaseModel):
 
     id: str = Field(max_length=_LONGEST_ID)
     verdict: Verdict
-    right_answer: str = Field("", max_length=_LONGEST_ANSWER)
+    right_answer: str = Field("", max_length=1_000)
 
 
 def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
     """Return the routes of the page."""
     router = APIRouter(include_in_schema=False)
-
-    def find(request_id: str) -> AskedEpisode:
-        try:
-            return page.episodes.find(request_id)
-        except NotAvailable as error:
-            raise HttpProblem(404, "not_kept", str(error)) from None
 
     @router.get("/")
     async def show() -> Response:
@@ -77,23 +67,20 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
 
     @router.get("/page/trajectory/{request_id}")
     async def trajectory(request_id: str) -> Response:
-        return RedirectResponse(f"/episode/{find(request_id).number}", 303)
+        return RedirectResponse(f"/episode/{page.episodes.find(request_id).number}", 303)
 
     @router.get("/page/document")
     async def document(
         asked: Annotated[str, Query(max_length=_LONGEST_ID)],
-        passage: Annotated[str, Query(max_length=_LONGEST_PASSAGE_ID)],
+        passage: Annotated[str, Query(max_length=512)],
     ) -> dict[str, Any]:
-        episode, retriever = find(asked), service.assembly.harness.retriever
-        try:
-            return await asyncio.to_thread(read_document, retriever, episode, passage)
-        except NotAvailable as error:
-            raise HttpProblem(404, "no_passage", str(error)) from None
+        episode, retriever = page.episodes.find(asked), service.assembly.harness.retriever
+        return await asyncio.to_thread(read_document, retriever, episode, passage)
 
     @router.post("/page/feedback")
     async def feedback(body: Annotated[FeedbackBody, Body()]) -> dict[str, str]:
-        asked = find(body.id)
-        if asked.record is None or not asked.record.finished:
+        asked = page.episodes.find(body.id)
+        if not asked.record.finished:
             raise HttpProblem(409, "no_answer", "This question has no answer to judge.")
         if asked.feedback >= _MOST_FEEDBACK:
             raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
@@ -105,17 +92,16 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
 
 
 def read_document(retriever: Retriever, asked: AskedEpisode, passage_id: str) -> dict[str, Any]:
-    """Return the document that a passage of an episode belongs to. Only what the episode has found can be opened.
+    """Return the document of a passage, put together from the index: no file is opened.
 
-    It is put together from the passages of the index: no file is ever opened.
+    Only a passage that the episode found can be named.
     """
-    known = asked.record.passages if asked.record else {}
-    passage = known.get(passage_id)
-    if passage is None:
-        raise NotAvailable("The answer has no such passage.")
+    known = asked.record.passages
+    if (passage := known.get(passage_id)) is None:
+        raise HttpProblem(404, "no_passage", "The answer has no such passage.")
     found: Sequence[Passage] = [each for each in known.values() if each.source and each.source == passage.source]
-    whole, index = False, _index(retriever)
-    if index is not None:
+    whole = False
+    if (index := _index(retriever)) is not None:
         # The index may have been replaced by a newer version since the question was asked.
         with contextlib.suppress(RetrievalError):
             found, whole = index.read_document(passage_id)

@@ -1,7 +1,6 @@
-"""One episode as one HTML file that needs no other file: for a colleague, an issue, an archive.
+"""One episode as one HTML file that needs no other file.
 
-The file holds the same program and style as the pages, allowed by their hashes alone. The episode is in it as JSON in
-which no character can end the element that holds it.
+Script and style are allowed by their hashes alone. No character of the episode's JSON can end the element that has it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A run's episodes as rows of a small database so that a page never reads the whole run, and lists of these rows.
+"""A run's episodes as rows of a small database: a page never reads the whole run.
 
-Each row holds the numbers of one episode and the position of its line in `episodes.jsonl`. Lines are only appended to
-that file, so a run that has grown is read from where reading stopped. A file that became shorter, or whose beginning or
-last known line has changed, is read from the start. The database is in the cache folder: it can be rebuilt, the run's
-folder may be read-only, and the question texts, which it holds for searching, do not belong among a run's files.
+A row holds the numbers of one episode and the position of its line in `episodes.jsonl`. A run that has grown is read
+from where reading stopped; a file that was replaced is read from the start. The database is in the cache folder: the
+run's folder may be read-only, and the question texts, which are searched, do not belong among a run's files.
 """
 
 # ruff: noqa: S608 - only constants of this file become part of a query; values are bound
@@ -25,11 +24,10 @@ from beliefrag.methods import METHODS
 from beliefrag.paths import cache_dir
 from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.run_files import EPISODES_FILE, parse_line, read_episode_at
-from beliefrag.web.view.schema import ViewError
+from beliefrag.web.view.schema import NotAvailable, ViewError
 
 _VERSION = 9
-_EDGE = 1024
-"""Bytes at the beginning and before the end of what was read that must still be the same."""
+_EDGE = 1024  # bytes at both ends of what was read that must still be the same
 _KEY = EpisodeKey._fields
 _SHOWN = ("f1", "answerability", "tokens", "calls", "rounds", "seconds", "outcome", "correctness", "actions", "cause")
 _VALUES = ("answer", *_SHOWN, "words", "offset", "numbers")
@@ -53,15 +51,11 @@ _LISTED = ", ".join(f"e.{name}" for name in ("id", *_KEY, *_SHOWN)) + (
     ", substr(e.answer, 1, 300) AS answer, substr(q.text, 1, 300) AS question, substr(q.gold, 1, 300) AS gold"
 )
 _GROUP = "OVER (PARTITION BY e.dataset, e.question_id)"
-_MAX_ROWS = 500
-"""Rows that one page can have."""
-LARGEST = 2**63 - 1
-"""The largest number that the database can hold."""
+LARGEST = 2**63 - 1  # that the database can hold
 ORDERS = {"file": "e.id", "question": "q.text"} | {
     name: f"e.{name}"
     for name in ("dataset", "method", "outcome", "f1", "answerability", "tokens", "calls", "rounds", "seconds")
 }
-"""What episodes can be ordered by."""
 
 Row = dict[str, Any]
 """An episode in a list: `Row` in viewer/src/schema.ts."""
@@ -69,10 +63,7 @@ _Count = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class RunIndex:
-    """The index of the run in a folder. `refresh` builds it or brings it up to date.
-
-    The database is a file in the cache folder unless another is given. If it cannot be written, memory is used.
-    """
+    """The index of the run in a folder, in memory if the database cannot be written. `refresh` brings it up to date."""
 
     def __init__(self, folder: Path, database: Path | None = None) -> None:
         self.path = folder / EPISODES_FILE
@@ -106,8 +97,7 @@ class RunIndex:
                 except OSError as error:
                     raise ViewError(f"{self.path} cannot be read: {error.strerror}.") from error
                 self._seen = now
-            end: int = self._db.execute("SELECT end FROM state").fetchone()[0]
-            return end
+            return int(self._db.execute("SELECT end FROM state").fetchone()[0])
 
     def rows(self, query: str, values: Iterable[Any] = ()) -> list[sqlite3.Row]:
         """Run a query."""
@@ -120,15 +110,11 @@ class RunIndex:
         summaries = (EpisodeSummary.model_validate_json(row["numbers"]) for row in rows)
         return {summary.key: summary for summary in summaries}
 
-    def answerabilities(self) -> dict[EpisodeKey, float]:
-        """Return the confidence at the end of each episode that has one."""
-        rows = self.rows(f"SELECT {', '.join(_KEY)}, answerability FROM episodes WHERE answerability IS NOT NULL")
-        return {EpisodeKey(*row[:4]): row["answerability"] for row in rows}
-
-    def episode(self, number: int) -> Episode | None:
-        """Read one whole episode from the file; None for an unknown number."""
-        found = self.rows("SELECT offset FROM episodes WHERE id = ?", (number,))
-        return read_episode_at(self.path.parent, found[0]["offset"]) if found else None
+    def episode(self, number: int) -> Episode:
+        """Read one whole episode from the file, or raise `NotAvailable`."""
+        for row in self.rows("SELECT offset FROM episodes WHERE id = ?", (number,)):
+            return read_episode_at(self.path.parent, row["offset"])
+        raise NotAvailable(f"The run has no episode {number}.")
 
     def stored_result(self, name: str, state: str) -> str | None:
         """Return what was computed under that name for a state of the run, if it was."""
@@ -137,7 +123,7 @@ class RunIndex:
 
     def store_result(self, name: str, state: str, record: str) -> None:
         """Store a result, and forget those of earlier states."""
-        with self._lock, self._write_transaction() as db:
+        with self._write_transaction() as db:
             db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
@@ -146,7 +132,7 @@ class RunIndex:
 
     def store_questions(self, dataset: str, gold: str, questions: Iterable[LabelledQuestion]) -> None:
         """Store a dataset's questions with their gold answers, to search and to show them."""
-        with self._lock, self._write_transaction() as db:
+        with self._write_transaction() as db:
             db.execute("DELETE FROM questions WHERE dataset = ?", (dataset,))
             for each in questions:
                 text, answers = each.question.text, each.gold.answers
@@ -156,13 +142,9 @@ class RunIndex:
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with self._lock, self._db as db:  # which commits, or rolls back
+            db.execute("BEGIN IMMEDIATE")
+            yield db
 
     def _read_new_lines(self, file: BinaryIO, db: sqlite3.Connection) -> None:
         end, edges = db.execute("SELECT end, edges FROM state").fetchone()
@@ -186,13 +168,12 @@ def _connect(database: str) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         # The index can be rebuilt, so it need not survive a power cut.
         db.execute("PRAGMA synchronous = OFF")
-        db.execute("BEGIN IMMEDIATE")
-        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                db.execute(f"DROP TABLE {row['name']}")
-            for statement in _SCHEMA:
-                db.execute(statement)
-        db.execute("COMMIT")
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+                for statement in (*(f"DROP TABLE {row['name']}" for row in tables), *_SCHEMA):
+                    db.execute(statement)
     except sqlite3.Error:
         db.close()
         raise
@@ -215,16 +196,15 @@ def _episode_row(line: bytes, offset: int, folder: Path) -> list[Any]:
     """Return the values of `_UPSERT` for one line that begins at this byte of the file."""
     episode = parse_line(Episode, line, folder, f"The line at byte {offset:,}")
     words = f"{episode.question.id}\n{episode.answer or ''}\n{episode.cause}\n{episode.message}"
-    usage = episode.usage
     values = {
         **episode.key._asdict(),
         "answer": episode.answer,
         "f1": episode.metrics.get("f1"),
         "answerability": episode.answerability,
-        "tokens": usage.tokens,
-        "calls": usage.calls,
-        "rounds": usage.searches,
-        "seconds": usage.seconds,
+        "tokens": episode.usage.tokens,
+        "calls": episode.usage.calls,
+        "rounds": episode.usage.searches,
+        "seconds": episode.usage.seconds,
         "outcome": str(episode.outcome),
         "correctness": _correctness(episode),
         "actions": " ".join(step.action for step in episode.steps),
@@ -258,7 +238,6 @@ class EpisodeFilter(BaseModel):
     outcome: str = ""
     correctness: str = ""
     actions: str = ""
-    """Actions that follow each other somewhere in the episode."""
     least_tokens: _Count | None = None
     most_tokens: _Count | None = None
     order: Annotated[str, Field(pattern=f"^({'|'.join(ORDERS)})$")] = "file"
@@ -266,7 +245,7 @@ class EpisodeFilter(BaseModel):
     by: Literal["question", "episode"] = "episode"
     """By question: the episodes of a question stay together, in the place of the first of them."""
     offset: _Count = 0
-    limit: Annotated[int, Field(ge=1, le=_MAX_ROWS)] = 100
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
 def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> tuple[int, list[Row]]:
@@ -284,10 +263,7 @@ def list_episodes(index: RunIndex, wanted: EpisodeFilter) -> tuple[int, list[Row
 
 
 def find_neighbours(index: RunIndex, wanted: EpisodeFilter, number: int) -> Row:
-    """Return the place of an episode in a list, counted from 1, and the ids of the episodes around it.
-
-    The place is 0 if the episode is not in the list.
-    """
+    """Return the place of an episode in a list, 0 if it is not in it, and the ids of the episodes around it."""
     where, values = _where(wanted)
     query = f"SELECT id FROM ({_places(wanted, where)}) ORDER BY {_order(wanted)}, id"
     ids = [row["id"] for row in index.rows(query, values)]

@@ -1,8 +1,7 @@
-"""Questions, gold answers and passages of a run's datasets, where their folders are on this machine.
+"""Questions, gold answers and passages of a run's datasets, where they are on this machine.
 
-A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record.
-One that only has the same name is not used, because its gold answers could be others. A run over a user's own
-questions and documents names no path: it can be given away.
+A run names questions and passages by id. The dataset that it was made with is recognised by the hashes in its record:
+one that only has the same name could have other gold answers.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ _REMEDY = (
 class RunDataset:
     """One dataset of a run."""
 
-    dataset: Dataset
     questions: Mapping[str, LabelledQuestion]
     passages: Mapping[str, Passage]
     """Empty if the corpus is not the one that the run searched."""
@@ -42,10 +40,7 @@ class RunDataset:
 
 
 class RunDatasets:
-    """Loads a run's datasets when they are first needed, from datasets or folders of datasets, and keeps them.
-
-    `own` is where a user's own questions and documents are now, if they were named.
-    """
+    """Loads a run's datasets when they are first needed, from folders or a user's own documents, and keeps them."""
 
     def __init__(
         self, folders: Iterable[Path], records: Mapping[str, DatasetRecord], own: OwnDocuments | None = None
@@ -59,9 +54,7 @@ class RunDatasets:
     def get(self, name: str) -> RunDataset:
         """Return the dataset of that name, or raise `NotAvailable`."""
         with self._lock:
-            if name not in self._loaded:
-                self._loaded[name] = self._load(name)
-            found = self._loaded[name]
+            found = self._loaded.get(name) or self._loaded.setdefault(name, self._load(name))
         if isinstance(found, NotAvailable):
             raise found
         return found
@@ -84,10 +77,10 @@ class RunDatasets:
             searched = passages_to_search(dataset)
             found = CorpusState.from_sum(len(searched), sum(map(passage_digest, searched))).fingerprint
             questions = {question.id: question for question in dataset.questions}
-            if found != record.fingerprint:
-                note = f"The corpus of {name} is not the one that the run searched: passages are not shown."
-                return RunDataset(dataset, questions, {}, note)
-            return RunDataset(dataset, questions, {passage.id: passage for passage in dataset.passages})
+            if found == record.fingerprint:
+                return RunDataset(questions, {passage.id: passage for passage in dataset.passages})
+            note = f"The corpus of {name} is not the one that the run searched: passages are not shown."
+            return RunDataset(questions, {}, note)
         return NotAvailable(problem, remedy=_REMEDY)
 
     def _places(self, name: str) -> Iterator[tuple[str, Callable[[], Dataset]]]:

@@ -31,29 +31,27 @@ class NotAvailable(BeliefRAGError):
     """A part of an episode was not recorded, or is not on this machine. The page says so in its place."""
 
 
-class _View(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class View(BaseModel):
+    """What a page gets, from a record or from the attributes of a result."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
-class PromptsView(_View):
+class PromptsView(View):
     """The prompts of an episode's calls, in their order; or why they cannot be shown."""
 
     calls: tuple[tuple[Mapping[str, str], ...], ...] = ()
-    source: str = ""
-    """Where they came from, in words."""
     absent: str = ""
-    """Why they are missing, and how to get them."""
 
 
-class GoldView(_View):
+class GoldView(View):
     """What is right about the question."""
 
     answers: tuple[str, ...]
     supporting: tuple[str, ...] | None
-    """None if they were not annotated."""
 
 
-class EpisodeView(_View):
+class EpisodeView(View):
     """An episode without its prompts, and what a reader needs to understand it."""
 
     origin: Literal["run", "trace", "live"]
@@ -64,7 +62,6 @@ class EpisodeView(_View):
     question: str | None
     """None if it was recorded by id and the dataset is not here."""
     reasons: tuple[str, ...]
-    """The reason of each step in words."""
     passages: Mapping[str, Passage | None]
     """Every passage that the episode names; None if its text is not here."""
     thresholds: Mapping[str, float]
@@ -73,9 +70,8 @@ class EpisodeView(_View):
     waiting: str = ""
     """What an episode under way waits for."""
     notes: tuple[str, ...] = ()
-    """What is not shown, why, and how to get it."""
+    """What is missing, and how to get it."""
     licence: str = ""
-    """The licence of the dataset that questions and passages are from."""
 
 
 def view_record(
@@ -102,9 +98,9 @@ def view_record(
     )
 
 
-def view_prompts(episode: Episode, source: str) -> PromptsView:
+def view_prompts(episode: Episode) -> PromptsView:
     """Return the prompts that a record holds."""
-    return PromptsView(calls=tuple(call.messages for call in episode.calls), source=source)
+    return PromptsView(calls=tuple(call.messages for call in episode.calls))
 
 
 def _without_prompts(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:

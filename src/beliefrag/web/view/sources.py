@@ -20,9 +20,8 @@ from beliefrag.runs.record import RUN_FILE, RunRecord, budget_of, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
 from beliefrag.types import Passage, Question
 from beliefrag.web.view.index import RunIndex
-from beliefrag.web.view.replay import PromptReplayer
 from beliefrag.web.view.run_datasets import RunDatasets
-from beliefrag.web.view.run_page import RunAnalysis, RunOverview, analyse_run, view_run
+from beliefrag.web.view.run_page import RunDifferences, RunOverview, view_differences, view_run
 from beliefrag.web.view.schema import (
     EpisodeView,
     GoldView,
@@ -33,7 +32,7 @@ from beliefrag.web.view.schema import (
     view_record,
 )
 
-_Result = TypeVar("_Result", RunOverview, RunAnalysis)
+_Result = TypeVar("_Result", RunOverview, RunDifferences)
 _Kind = Literal["run", "trace", "live", "page"]
 
 
@@ -61,10 +60,7 @@ class EpisodeSource(ABC):
 
 
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
-    """Open a run's folder, with datasets or folders of datasets, or a trace file.
-
-    `own` is where the questions and documents of a run over a user's own are; the run holds no path to them.
-    """
+    """Open a run's folder, with datasets, folders of datasets or a user's own documents, or open a trace file."""
     if path.is_dir() or path.name == RUN_FILE:
         return RunSource(path if path.is_dir() else path.parent, data, own)
     if not path.exists():
@@ -81,16 +77,13 @@ class RunSource(EpisodeSource):
     kind = "run"
 
     def __init__(self, folder: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> None:
-        run = RunRecord.read(folder)
-        self.name = folder.resolve().name
+        self._folder, self.name = folder, folder.resolve().name
         self.index = RunIndex(folder)
-        self._folder = folder
+        run = self.record
         self._datasets = RunDatasets(data, run.datasets, own)
-        self._replayer = PromptReplayer(run)
         self._summarising = threading.Lock()
         self.index.refresh()
         for name, record in run.datasets.items():
-            # Without the dataset, each of its episodes says what is missing.
             with contextlib.suppress(NotAvailable):
                 if not self.index.has_questions(name, record.gold):
                     self.index.store_questions(name, record.gold, self._datasets.get(name).questions.values())
@@ -110,14 +103,13 @@ class RunSource(EpisodeSource):
         """Return the numbers of the run."""
         return self._stored(RunOverview, lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
 
-    def analysis(self) -> RunAnalysis:
-        """Return differences, ties and confidences."""
-        index = self.index
-        return self._stored(RunAnalysis, lambda: analyse_run(self.record, index.episodes(), index.answerabilities()))
+    def differences(self) -> RunDifferences:
+        """Return the paired differences."""
+        return self._stored(RunDifferences, lambda: view_differences(self.record, self.index.episodes()))
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds if that is on this machine."""
-        episode, run, notes = self._episode(number), self.record, list[str]()
+        episode, run, notes = self.index.episode(number), self.record, list[str]()
         key, question, gold = episode.key, episode.question, None
         passages: Mapping[str, Passage] = {}
         try:
@@ -145,25 +137,16 @@ class RunSource(EpisodeSource):
         return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
 
     def prompts(self, number: int) -> PromptsView:
-        """Return the prompts, rebuilt from the reply cache if that is possible."""
-        episode = self._episode(number)
-        try:
-            return self._replayer.prompts(episode, self._datasets.get(episode.dataset).dataset)
-        except NotAvailable as error:
-            return PromptsView(absent=str(error))
+        """Return what keeps prompts, because a run does not."""
+        self.index.episode(number)
+        return PromptsView(absent="A run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.")
 
     def close(self) -> None:
-        """Close the index and the reply cache."""
-        self._replayer.close()
+        """Close the index."""
         self.index.close()
 
-    def _episode(self, number: int) -> Episode:
-        if (episode := self.index.episode(number)) is None:
-            raise NotAvailable(f"The run has no episode {number}.")
-        return episode
-
     def _stored(self, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
-        """Return a result, which is computed again only when the run has grown: it takes seconds on a large run."""
+        """Compute a result again only when the run has grown: it takes seconds on a large run."""
         with self._summarising:
             state = self.state
             if (stored := self.index.stored_result(kind.__name__, state)) is not None:
@@ -179,8 +162,7 @@ class TraceSource(EpisodeSource):
     kind = "trace"
 
     def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self._path = path
+        self._path, self.name = path, path.name
         read_trace(path)
 
     @property
@@ -199,7 +181,7 @@ class TraceSource(EpisodeSource):
     def prompts(self, number: int) -> PromptsView:
         """Return its prompts, which a trace holds."""
         _check_zero(number)
-        return view_prompts(read_trace(self._path), "as they were sent")
+        return view_prompts(read_trace(self._path))
 
 
 def read_trace(path: Path) -> Episode:
@@ -213,10 +195,8 @@ def read_trace(path: Path) -> Episode:
             raise ValueError("it is empty")
         episode = Episode.model_validate_json(lines[0])
         for line in lines[1:]:
-            if line.startswith(b'{"number":'):
-                episode = episode.add(Step.model_validate_json(line))
-            else:
-                episode = Episode.model_validate_json(line)
+            is_step = line.startswith(b'{"number":')
+            episode = episode.add(Step.model_validate_json(line)) if is_step else Episode.model_validate_json(line)
     except ValueError as error:
         first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else {"msg": error}
         raise ViewError(
@@ -235,15 +215,8 @@ class GrowingEpisode:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting = "it to begin"
-        self.record: Episode | None = None
-        """The episode so far; None before it begins."""
+        self.record = Episode(method="", question=Question(""))
         self.version = 0
-        """Grows by one with everything that is added."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended."""
-        return self.record is not None and self.record.outcome is not None
 
     def add(self, progress: Progress) -> None:
         """Take in what the loop yields."""
@@ -253,15 +226,14 @@ class GrowingEpisode:
                 self._waiting = f"the model ({progress.purpose.replace('_', ' ')})"
             elif isinstance(progress, Episode):
                 self.record = progress
-            elif self.record is not None:
+            else:
                 self.record = self.record.add(progress)
             self.version += 1
 
-    def view(self, origin: Literal["live", "run"] = "live", number: int = 0) -> EpisodeView:
+    def view(self, number: int = 0) -> EpisodeView:
         """Return it as far as it goes."""
         with self._lock:
-            record = self.record or Episode(method="", question=Question(""))
-            return view_record(record, origin, id=number, waiting="" if self.ended else self._waiting)
+            return view_record(self.record, "live", id=number, waiting="" if self.record.outcome else self._waiting)
 
 
 class LiveSource(GrowingEpisode, EpisodeSource):
@@ -283,7 +255,7 @@ class LiveSource(GrowingEpisode, EpisodeSource):
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of the calls so far."""
         _check_zero(number)
-        return view_prompts(self.record, "as they were sent") if self.record else PromptsView()
+        return view_prompts(self.record)
 
 
 def _check_zero(number: int) -> None:

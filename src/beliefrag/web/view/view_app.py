@@ -6,7 +6,6 @@ import logging
 import secrets
 import threading
 import time
-from types import TracebackType
 from typing import Annotated, Any
 
 import uvicorn
@@ -39,7 +38,6 @@ _JS, _CSS = "text/javascript", "text/css"
 _ASSETS = {"app.js": _JS, "app.css": _CSS, "ask.js": _JS, "ask.css": _CSS, "icon.svg": "image/svg+xml"}
 _HOST = "127.0.0.1"
 _START_SECONDS = 20.0
-"""Seconds within which a server must have begun."""
 
 
 def create_view_app(source: EpisodeSource) -> FastAPI:
@@ -77,9 +75,8 @@ def create_view_app(source: EpisodeSource) -> FastAPI:
     @app.get("/episode/{number:int}/export")
     def export(number: _Number) -> Response:
         found = source.episode(number)
-        disposition = f'attachment; filename="{export_name(found)}"'
-        page = export_page(found, source.prompts(number))
-        return Response(page, media_type="text/html", headers={"Content-Disposition": disposition})
+        headers = {"Content-Disposition": f'attachment; filename="{export_name(found)}"'}
+        return Response(export_page(found, source.prompts(number)), media_type="text/html", headers=headers)
 
     @app.get("/episode/{number:int}")
     def episode_page(number: _Number) -> Response:
@@ -107,7 +104,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return _page()
 
     app.get("/api/run")(source.overview)
-    app.get("/api/run/analysis")(source.analysis)
+    app.get("/api/run/differences")(source.differences)
 
     @app.get("/api/episodes")
     def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> dict[str, Any]:
@@ -117,8 +114,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
 
     @app.get("/api/choices")
     def choices() -> dict[str, Any]:
-        run = source.record
-        patterns = action_patterns(source.index)
+        run, patterns = source.record, action_patterns(source.index)
         return {"datasets": list(run.datasets), "methods": list(run.methods), "patterns": patterns}
 
     @app.get("/api/episode/{number:int}/neighbours")
@@ -178,9 +174,7 @@ class ViewServer:
             time.sleep(0.01)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join(_START_SECONDS)
         self._socket.close()
