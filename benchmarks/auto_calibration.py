@@ -22,8 +22,8 @@ import numpy as np
 from beliefrag import bench
 from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.calibration.quality import auc, brier
-from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.runs.statistics import Floats, draw_counts, random_generator
+from beliefrag.settings import DECLINE_BELOW
 from beliefrag.types import Diagnostics
 from benchmarks.find.mixed_corpus import load_mixed_corpus
 

@@ -29,8 +29,8 @@ from pathlib import Path
 
 from beliefrag.methods import METHODS
 from beliefrag.models.cache import ReplyStore
-from beliefrag.paths import cache_dir
 from beliefrag.runs.run_files import comparable_lines, read_lines, read_summaries
+from beliefrag.settings import cache_dir
 
 DATASETS = (
     "hotpotqa",

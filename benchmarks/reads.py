@@ -21,9 +21,8 @@ from typing import Any
 from beliefrag import bench
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import RunSpec
-from beliefrag.paths import cache_dir
 from beliefrag.retrieval.indexing import docs_index
-from beliefrag.settings import load_settings
+from beliefrag.settings import cache_dir, load_settings
 from beliefrag.types import Passage, Question
 from benchmarks.find.mixed_corpus import data_folder
 

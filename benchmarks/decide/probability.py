@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from beliefrag.calibration.quality import auc, brier
-from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.runs.statistics import (
     MEAN_RESAMPLES,
     PAIRED_RESAMPLES,
@@ -23,6 +22,7 @@ from beliefrag.runs.statistics import (
     estimate_from_resamples,
     resample_weights,
 )
+from beliefrag.settings import DECLINE_BELOW
 from benchmarks.decide.episodes import EpisodeRow
 from benchmarks.find.mixed_corpus import SETS
 

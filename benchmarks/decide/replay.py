@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beliefrag.models.cache import ImportCounts, ReplyStore, import_lines
-from beliefrag.paths import cache_dir
 from beliefrag.runs.partitions import sample
+from beliefrag.settings import cache_dir
 from benchmarks.decide.episodes import EpisodeRow, read_run_rows
 from benchmarks.decide.runs import RUNS, make_run
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.runs.statistics import MIN_QUESTIONS
+from beliefrag.settings import DECLINE_BELOW
 from benchmarks.decide.numbers import FACTOID, FEWEST, title_of
 from benchmarks.decide.runs import RUNS
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS

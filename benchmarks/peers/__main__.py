@@ -24,7 +24,7 @@ from typing import Any
 
 from beliefrag import bench
 from beliefrag.models.weights import DEFAULT, find, path_of
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
 from benchmarks.peers.model_server import ModelServer, serve_weights
 from benchmarks.peers.results import SERVED, Report, score_method, score_peer

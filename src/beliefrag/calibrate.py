@@ -55,7 +55,6 @@ from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_th
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
 from beliefrag.opening import open_model
-from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
@@ -65,7 +64,7 @@ from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import Label, read_trajectories
 from beliefrag.runs.summary import MEASURES
-from beliefrag.settings import Settings, load_settings
+from beliefrag.settings import Settings, cache_dir, load_settings
 from beliefrag.types import Passage, Question, Usage
 
 Folders = str | Path | Sequence[str | Path]

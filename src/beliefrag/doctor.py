@@ -31,11 +31,10 @@ from beliefrag.models.cache import ReplyStore, reply_store_path
 from beliefrag.models.providers import use_server_model
 from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.opening import choose_verifier
-from beliefrag.paths import cache_dir
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
 from beliefrag.retrieval.indexing import find_files
-from beliefrag.settings import Settings, load_settings
+from beliefrag.settings import Settings, cache_dir, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
 _LITTLE_SPACE = 2_000_000_000

@@ -39,7 +39,6 @@ from beliefrag.models.cache import reply_store_path
 from beliefrag.models.compose import RetryPolicy
 from beliefrag.models.weights import missing_identity
 from beliefrag.policy import NEUTRAL_RELEVANCE, ScoreScale, Thresholds
-from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.prompts import Prompts
 from beliefrag.retrieval import (
     RETRIEVERS,
@@ -55,7 +54,7 @@ from beliefrag.retrieval import (
     open_retriever,
 )
 from beliefrag.retrieval.bm25 import MeasuresScores
-from beliefrag.settings import Settings
+from beliefrag.settings import DECLINE_BELOW, Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 

@@ -1,7 +1,8 @@
 """Every setting, its default, and the source of its value.
 
 From weakest to strongest: the defaults here, the user's file, the project's `beliefrag.toml` (or the file of --config),
-BELIEFRAG_* variables, and what was typed. Budget and Thresholds are the method's own types.
+BELIEFRAG_* variables, and what was typed. Budget and Thresholds are the method's own types. A profile is a bundle of
+settings, one for each setup of the controller; it fills in what is set nowhere else.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -39,6 +40,41 @@ _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRA
 _MERGE_REWRITER = "merge_rewriter"
 """The field of Thresholds that no user sets: `correction.rewriter` does."""
 _log = logging.getLogger(__name__)
+
+
+DECLINE_BELOW = 0.41
+"""Where questions are asked, an answer that is less likely right than this is not given.
+
+It was chosen on train questions whose supporting passages were removed (`benchmarks.decide.decline`): fewer than one in
+five of them are answered. The paper's own numbers cannot give less than 0.408.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How a method searches, what its prompts show and what its verifier is."""
+
+    name: str
+    retriever: str
+    pack: int | None
+    """The most words of evidence in a prompt; None shows whole passages."""
+    reads_draft: bool
+    """Whether all diagnostics come from one drafted answer (`draft`, or `stated` without token probabilities)."""
+    corrects: bool
+    """Whether conflict, unreliable evidence and flagged passages start a correction."""
+
+    def apply_to(self, thresholds: Thresholds) -> Thresholds:
+        """Return the thresholds with the corrections that this profile leaves out switched off."""
+        if self.corrects:
+            return thresholds
+        switches = {each.name: False for each in fields(Thresholds) if each.name.startswith("correct_")}
+        return replace(thresholds, **switches)
+
+
+PROFILES = {
+    "paper": Profile("paper", retriever="bm25", pack=None, reads_draft=False, corrects=True),
+    "default": Profile("default", retriever="linked", pack=160, reads_draft=True, corrects=False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +306,18 @@ def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix
     origin = "" if source == "given" else f" (from {source})"
     words = first["msg"].removeprefix("Value error, ")
     return SettingsError(f"The setting {name}{origin} cannot be used: {words}.")
+
+
+def cache_dir() -> Path:
+    """Return the folder for everything that may be deleted without loss; it is not created here.
+
+    `BELIEFRAG_CACHE_DIR` if set, otherwise `beliefrag` in `XDG_CACHE_HOME` or in `~/.cache`.
+    """
+    try:
+        if own := os.environ.get("BELIEFRAG_CACHE_DIR"):
+            return Path(own).expanduser().absolute()
+        shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        # The XDG specification says that a relative value is to be ignored.
+        return (shared if shared.is_absolute() else Path.home() / ".cache") / "beliefrag"
+    except RuntimeError:
+        raise SettingsError("This user has no home folder.", remedy="Set BELIEFRAG_CACHE_DIR to a folder.") from None

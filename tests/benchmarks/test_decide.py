@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from beliefrag.models.cache import ReplyStore
-from beliefrag.paths import cache_dir
 from beliefrag.runs.partitions import Partition, partition
+from beliefrag.settings import cache_dir
 from beliefrag.types import Action
 from benchmarks.decide.__main__ import main
 from benchmarks.decide.episodes import EpisodeRow, read_rows, read_run_rows, write_rows

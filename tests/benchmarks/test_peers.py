@@ -19,7 +19,7 @@ import pytest
 
 from beliefrag import BeliefRAG
 from beliefrag.models.weights import find, is_present, path_of
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import tutorial

@@ -14,10 +14,9 @@ from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import Controller, Measurement, Method, View
 from beliefrag.engine.loop import Harness
 from beliefrag.opening import assemble
-from beliefrag.profiles import DECLINE_BELOW
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode
-from beliefrag.settings import Settings
+from beliefrag.settings import DECLINE_BELOW, Settings
 from beliefrag.types import Action, Attempt, Budget, Decision, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, script

@@ -9,7 +9,7 @@ from beliefrag.methods import MethodInputs, build_method
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.state_collector import collect_states
 from beliefrag.policy import Calibration, LogisticAnswerability, ScheduledValue, ScoreScale, Thresholds
-from beliefrag.profiles import PROFILES
+from beliefrag.settings import PROFILES
 from beliefrag.types import Budget, Diagnostics, Hit, Passage
 from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.reading import actions, calls, says

@@ -18,7 +18,7 @@ from beliefrag.models.weights import (
     weights_at,
     weights_with_hash,
 )
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 from tests.support.messages import mentions
 
 NAME = "smollm2-135m"

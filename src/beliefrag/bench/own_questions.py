@@ -22,9 +22,9 @@ from beliefrag.bench.datasets.formats import (
     reader_of,
 )
 from beliefrag.bench.questions import Card, Dataset
-from beliefrag.paths import cache_dir
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.run_errors import DataError
+from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 _TABLES = {".csv": ",", ".tsv": "\t"}

@@ -19,13 +19,12 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.runner import EpisodeLost, InProcessPlayer
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.errors import SettingsError
-from beliefrag.paths import cache_dir
 from beliefrag.ray_cluster import RETRIES, ClusterError, ClusterNode, RayCluster, join_cluster
 from beliefrag.record import Episode, EpisodeKey
 from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
-from beliefrag.settings import Settings
+from beliefrag.settings import Settings, cache_dir
 
 
 @dataclass(frozen=True, slots=True)

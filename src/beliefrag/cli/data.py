@@ -30,7 +30,7 @@ def import_(
     Example: beliefrag data import hotpotqa hotpot_dev_distractor_v1.json --out data/hotpotqa
     """
     from beliefrag.bench.datasets import fetch_published_files, import_dataset
-    from beliefrag.paths import cache_dir
+    from beliefrag.settings import cache_dir
 
     if not files:
         files = list(fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice))

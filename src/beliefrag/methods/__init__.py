@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from beliefrag.engine.controller import Method
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import Calibration, ScoreScale, Thresholds
-from beliefrag.profiles import PROFILES, Profile
 from beliefrag.registry import ExtensionChoice, Registry, TypicalCost
-from beliefrag.settings import Settings
+from beliefrag.settings import PROFILES, Profile, Settings
 from beliefrag.verifiers import VERIFIERS
 
 __all__ = [

@@ -28,7 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 from beliefrag.errors import ModelError, ReplayMiss, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer, TokenProbability
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from beliefrag.errors import ModelError
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from beliefrag.errors import explain_missing_extra
 from beliefrag.methods import METHODS
-from beliefrag.paths import cache_dir
 from beliefrag.runs.statistics import Estimate, pareto_front
+from beliefrag.settings import cache_dir
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from beliefrag.errors import RetrievalError, SettingsError
-from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.retrieval.documents import printable_path
+from beliefrag.settings import cache_dir
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import tantivy
 
 from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
-from beliefrag.paths import cache_dir
 from beliefrag.retrieval.documents import ReadPassage, links_of, printable_path
+from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 MANIFEST = "beliefrag-index.jsonl"

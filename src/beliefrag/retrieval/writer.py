@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import tantivy
 
 from beliefrag.errors import CorpusError
-from beliefrag.paths import cache_dir
 from beliefrag.retrieval import store
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import links_of, printable_path
 from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile, explain_write_errors, is_disk_refusal
+from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:

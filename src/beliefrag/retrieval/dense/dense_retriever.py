@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from beliefrag.paths import cache_dir
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel, load_model
 from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
 from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS, check_depth
+from beliefrag.settings import cache_dir
 from beliefrag.types import Hit, Provenance
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.errors import RetrievalError, explain_missing_extra
-from beliefrag.paths import cache_dir
+from beliefrag.settings import cache_dir
 
 Floats = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]

@@ -14,12 +14,12 @@ from pydantic import PositiveFloat
 
 from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
-from beliefrag.paths import cache_dir
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, Bm25Index, make_question, measure_score_scale, query_terms
 from beliefrag.retrieval.engines.filling import fill
 from beliefrag.retrieval.protocol import Retriever, check_depth
 from beliefrag.retrieval.store import PassageRow
+from beliefrag.settings import cache_dir
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from beliefrag.errors import SettingsError
-from beliefrag.paths import cache_dir
 from beliefrag.retrieval.indexing import (
     IndexProgress,
     IndexReport,
@@ -25,6 +24,7 @@ from beliefrag.retrieval.indexing import (
 )
 from beliefrag.retrieval.protocol import RETRIEVERS
 from beliefrag.retrieval.store import CorpusState, passage_digest
+from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.methods import METHODS
-from beliefrag.paths import cache_dir
 from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.runs.run_files import EPISODES_FILE, parse_line, read_episode_at
+from beliefrag.settings import cache_dir
 from beliefrag.web.view.schema import NotAvailable, ViewError
 
 _VERSION = 9

@@ -12,13 +12,13 @@ from beliefrag.record import EpisodeKey, EpisodeSummary
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.statistics import PairedComparison, compare, compare_over_datasets
 from beliefrag.runs.summary import MEAN, Summary, measure_values
-from beliefrag.web.view.schema import View
+from beliefrag.web.view.schema import PageModel
 
 _Values = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
 """F1 and tokens of each question by method and dataset."""
 
 
-class _OfMethod(View):
+class _OfMethod(PageModel):
     dataset: str
     method: str
 
@@ -29,7 +29,7 @@ class _OfMethod(View):
         return METHODS.title(self.method)
 
 
-class EstimateView(View):
+class EstimateView(PageModel):
     """A mean with its interval."""
 
     value: float
@@ -57,7 +57,7 @@ class FailureView(_OfMethod):
     question_ids: tuple[str, ...]
 
 
-class RunOverview(View):
+class RunOverview(PageModel):
     """The numbers of a run."""
 
     first_line: str
@@ -68,7 +68,7 @@ class RunOverview(View):
     made: Mapping[str, str]
 
 
-class DifferenceView(View):
+class DifferenceView(PageModel):
     """How far one method's mean lies from another's, on the questions that both finished."""
 
     difference: EstimateView
@@ -82,7 +82,7 @@ class PairedView(_OfMethod):
     tokens: DifferenceView
 
 
-class RunDifferences(View):
+class RunDifferences(PageModel):
     """The paired differences of one method to all others."""
 
     reference_title: str

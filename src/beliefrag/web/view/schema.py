@@ -31,27 +31,27 @@ class NotAvailable(BeliefRAGError):
     """A part of an episode was not recorded, or is not on this machine. The page says so in its place."""
 
 
-class View(BaseModel):
+class PageModel(BaseModel):
     """What a page gets, from a record or from the attributes of a result."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
-class PromptsView(View):
+class PromptsView(PageModel):
     """The prompts of an episode's calls, in their order; or why they cannot be shown."""
 
     calls: tuple[tuple[Mapping[str, str], ...], ...] = ()
     absent: str = ""
 
 
-class GoldView(View):
+class GoldView(PageModel):
     """What is right about the question."""
 
     answers: tuple[str, ...]
     supporting: tuple[str, ...] | None
 
 
-class EpisodeView(View):
+class EpisodeView(PageModel):
     """An episode without its prompts, and what a reader needs to understand it."""
 
     origin: Literal["run", "trace", "live"]
