@@ -165,10 +165,14 @@ def ask_page(
         open_address("app", access.address, access.address_once, no_open=no_open)
         print_notice(f"app: feedback is kept in {feedback or FEEDBACK_FILE}; the page stays until Ctrl-C.")
 
-    log = logging.getLogger("beliefrag.web")
-    log.addHandler(_Notices(logging.WARNING))
+    log, notices = logging.getLogger("beliefrag.web"), _Notices(logging.WARNING)
+    log.addHandler(notices)
     log.propagate = False
-    _serve_http(_Served(settings, paths, documents.index, limits, how), _LOOPBACK, port, show_page=show)
+    try:
+        _serve_http(_Served(settings, paths, documents.index, limits, how), _LOOPBACK, port, show_page=show)
+    finally:
+        log.removeHandler(notices)
+        log.propagate = True
 
 
 class _Notices(logging.Handler):
