@@ -383,10 +383,6 @@ class Episode(EpisodeSummary):
         """Return the numbers alone."""
         return EpisodeSummary.model_construct(**{name: getattr(self, name) for name in EpisodeSummary.model_fields})
 
-    def to_json(self) -> str:
-        """Return the episode as JSON on one line, in ASCII: no text in it can break the line or act on a terminal."""
-        return to_json_line(self)
-
     def __str__(self) -> str:
         sure = "" if self.answerability is None else f", answerability {self.answerability:.2f}"
         return f"{self.answer or '(no answer)'} ({self.outcome}{sure})"

@@ -23,7 +23,7 @@ from beliefrag.bench.metrics import (
     token_f1,
 )
 from beliefrag.bench.questions import Gold, LabelledQuestion
-from beliefrag.record import Episode, EpisodeKey, Failure, Outcome
+from beliefrag.record import Episode, EpisodeKey, Failure, Outcome, to_json_line
 from beliefrag.types import Question
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 
@@ -202,4 +202,4 @@ async def test_a_whole_episode_is_scored_on_what_it_retained_at_the_end(tmp_path
     gold = LabelledQuestion(result.question, Gold(("Paris",), ("a", "b", "c", "d")))
     scored = score_episode(result, gold, EpisodeKey("d", result.method, "q", 0))
     assert (scored.metrics["f1"], scored.metrics["evidence_recall"]) == (1.0, 0.5)
-    assert "Which?" not in scored.to_json(), "no text of the benchmark is kept"
+    assert "Which?" not in to_json_line(scored), "no text of the benchmark is kept"

@@ -12,7 +12,7 @@ from beliefrag.engine.loop import Harness
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.policy import Thresholds
 from beliefrag.prompts import Prompts
-from beliefrag.record import CallStarted, Episode, Step
+from beliefrag.record import CallStarted, Episode, Step, to_json_line
 from beliefrag.types import Action, Budget, Decision, Hit, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
@@ -302,5 +302,5 @@ async def test_the_stream_is_the_opening_each_step_and_the_whole_episode(tmp_pat
     assert isinstance(opening, Episode) and opening.outcome is None and opening.steps == ()
 
     assert isinstance(ended, Episode) and ended.steps == tuple(each for each in stream if isinstance(each, Step))
-    assert Episode.model_validate_json(ended.to_json(), strict=True) == ended
+    assert Episode.model_validate_json(to_json_line(ended), strict=True) == ended
     assert [each.purpose for each in stream if isinstance(each, CallStarted)] == [call.purpose for call in ended.calls]
