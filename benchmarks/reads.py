@@ -1,11 +1,12 @@
 """Collect first reads of lean over many sets: what a fit of the probability learns from.
 
-    python -m benchmarks.reads --n 25 --out runs/reads
-    python -m benchmarks.reads --n 25 --out runs/reads --replay
+    python -m benchmarks.reads --out runs/reads
+    python -m benchmarks.reads --out runs/reads --replay
 
 Each question is searched for once with linked retrieval and read once, packed to 160 words. The second command makes
-the same runs from the cache: import `docs/results/reads_replies.jsonl.gz` with `beliefrag cache import` first.
-Sets with unanswerable questions keep them: no answer to them is right. A run is resumed by giving the command again.
+the same runs from the cache: import `docs/results/reads_replies.jsonl.gz` first. Sets with unanswerable questions keep
+them: no answer to them is right. Two kinds are made here: `SET_removed` lacks the passages that hold the answer, and
+`SET_on_OTHER` asks the questions of one set about the documents of another. Give the command again to resume.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import argparse
 import gzip
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from beliefrag import bench
+from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import RunSpec
 from beliefrag.retrieval.indexing import docs_index
@@ -26,35 +29,67 @@ from beliefrag.settings import cache_dir, load_settings
 from beliefrag.types import Passage, Question
 from benchmarks.find.mixed_corpus import data_folder
 
-COMMON = ("hotpotqa", "2wikimultihopqa", "musique", "nq", "triviaqa", "popqa", "rgb")
+READS: Mapping[str, int] = {
+    "clapnq": 120, "covidqa": 110, "manuals": 75, "ramdocs": 80, "mtrag_un": 26, "xquad_en": 60,
+    "hotpotqa": 100, "2wikimultihopqa": 80, "musique": 80, "nq": 80, "triviaqa": 60, "popqa": 60, "rgb": 60,
+    "hotpotqa_removed": 40, "2wikimultihopqa_removed": 40, "nq_removed": 40, "popqa_removed": 40,
+    "nq_on_covidqa": 30, "triviaqa_on_manuals": 30,
+}  # fmt: skip
+"""How many questions of each set are read."""
+_COMMON = frozenset(("hotpotqa", "2wikimultihopqa", "musique", "nq", "triviaqa", "popqa", "rgb"))
 """Sets in the common form."""
-OTHERS = ("clapnq", "covidqa", "manuals", "ramdocs")
-"""Sets whose questions have no answer, or whose passages are cut from documents."""
+_NO_ANSWER = frozenset(("UNANSWERABLE", "UNDERSPECIFIED"))
 UNANSWERABLE = "(unanswerable)"
 """Stands for the gold answer of a question that has none; the metrics remove the brackets, and no model writes it."""
 
 
 def load_set(name: str, cache: Path) -> Dataset:
-    """Return one of the other sets, its questions in a seeded order."""
+    """Return the questions of a set in a seeded order, with the passages to search."""
+    asked, _, about = name.partition("_on_")
+    if about:
+        return _without_answers(name, _load_plain(asked, cache).questions, _load_plain(about, cache).passages)
+    if name.endswith("_removed"):
+        whole = _load_plain(name.removesuffix("_removed"), cache)
+        # The last questions in the seeded order: the first ones are read with their support.
+        questions = tuple(reversed(whole.questions))[: READS[name]]
+        hidden = {each for question in questions for each in question.gold.supporting or ()}
+        return _without_answers(name, questions, tuple(each for each in whole.passages if each.id not in hidden))
+    return _load_plain(name, cache)
+
+
+def _load_plain(name: str, cache: Path) -> Dataset:
     folder = data_folder() / name
+    if name in _COMMON:
+        whole = load_dataset(folder)
+        questions = list(whole.questions)
+        random.Random(7).shuffle(questions)
+        return replace(whole, questions=tuple(questions))
     if (folder / "documents").is_dir():
         index, _ = docs_index((folder / "documents",), cache)
         passages = tuple(index.first(len(index)))
     else:
         rows = _read_rows(folder / "corpus.jsonl.gz")
         passages = tuple(Passage(row["id"], row["title"], row["text"]) for row in rows)
-    questions = [_label(row) for row in _read_rows(next(folder.glob("questions.jsonl*")))]
+    rows = _read_rows(next(folder.glob("questions.jsonl*")))
+    questions = [_label(row) for row in rows if not row.get("history")]
     random.Random(7).shuffle(questions)
     card = Card(name=name, questions=len(questions), passages=len(passages))
     return Dataset(name, tuple(questions), passages, card)
 
 
+def _without_answers(name: str, questions: Sequence[LabelledQuestion], passages: Sequence[Passage]) -> Dataset:
+    asked = tuple(
+        LabelledQuestion(each.question, Gold((UNANSWERABLE,), None, labels=each.gold.labels)) for each in questions
+    )
+    return Dataset(name, asked, tuple(passages), Card(name=name, questions=len(asked), passages=len(passages)))
+
+
 def collect(name: str, n: int, out: Path, *, replay: bool = False) -> bench.Run:
     """Read the first n questions of a set, or go on with that."""
-    own = name in OTHERS
+    plain = name in _COMMON
     spec = RunSpec(
-        data=() if own else (data_folder() / name,),
-        datasets=(load_set(name, cache_dir()),) if own else (),
+        data=(data_folder() / name,) if plain else (),
+        datasets=() if plain else (load_set(name, cache_dir()),),
         methods=("lean_reads",),
         n=n,
         judge=False,
@@ -67,7 +102,8 @@ def collect(name: str, n: int, out: Path, *, replay: bool = False) -> bench.Run:
 def _label(row: dict[str, Any]) -> LabelledQuestion:
     supporting = row.get("supporting") or ()
     named = tuple(supporting) if supporting and isinstance(supporting[0], str) else None
-    gold = Gold(tuple(row.get("answers") or (UNANSWERABLE,)), named, labels={"split": row.get("split", "dev")})
+    answers = () if _NO_ANSWER.intersection(row.get("answerability", ())) else row.get("answers") or ()
+    gold = Gold(tuple(answers) or (UNANSWERABLE,), named, labels={"split": row.get("split", "dev")})
     return LabelledQuestion(Question(row["question"], row["id"]), gold)
 
 
@@ -80,13 +116,13 @@ def _read_rows(file: Path) -> list[dict[str, Any]]:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="+", choices=(*OTHERS, *COMMON), default=[*OTHERS, *COMMON])
-    parser.add_argument("--n", type=int, default=25)
+    parser.add_argument("--sets", nargs="+", choices=tuple(READS), default=list(READS))
+    parser.add_argument("--n", type=int, help="read so many questions of each set instead")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--replay", action="store_true")
     given = parser.parse_args(words)
     for name in given.sets:
-        run = collect(name, given.n, given.out, replay=given.replay)
+        run = collect(name, given.n or READS[name], given.out, replay=given.replay)
         f1 = [each.metrics["f1"] or 0.0 for each in run.summaries() if each.finished]
         print(
             f"{name}: {len(f1)} reads, mean F1 {sum(f1) / len(f1):.3f}" if f1 else f"{name}: nothing read", flush=True
