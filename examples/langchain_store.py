@@ -17,6 +17,6 @@ store.add_documents(
     ]
 )
 
-with BeliefRAG(retriever=FromLangChain(store, scores="similarity", identity="fake embedding, size 64")) as rag:
+with BeliefRAG(retriever=FromLangChain(store, identity="fake embedding, size 64")) as rag:
     result = rag.ask("Who approves travel above the limit?")
     print(result.outcome, result.answer, list(result.sources))

@@ -7,27 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import SummaryIndex, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.response_synthesizers import CompactAndRefine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool
 
 from beliefrag import BeliefRAG, Passage
-from beliefrag.errors import RetrievalError, SettingsError
+from beliefrag.errors import SettingsError
 from beliefrag.integrations.llamaindex import (
     BeliefRAGQueryEngine,
     BeliefRAGResponse,
     EpisodeFailed,
     FromLlamaIndex,
-    LlamaIndexRetriever,
-    measured_scale,
 )
-from beliefrag.retrieval import Bm25Index, Retriever
+from beliefrag.retrieval import Retriever
 from tests.integrations.words import (
     ANSWER,
     DECLINING,
@@ -77,34 +72,12 @@ def nodes() -> list[TextNode]:
     ]
 
 
-def vector_retriever(k: int = 5) -> BaseRetriever:
-    return VectorStoreIndex(nodes=nodes(), embed_model=Words()).as_retriever(similarity_top_k=k)
-
-
-def test_a_vector_index_searches_for_us_with_its_own_scores() -> None:
-    retriever = FromLlamaIndex(vector_retriever())
+def test_a_vector_index_searches_for_us_and_metadata_is_no_part_of_the_text() -> None:
+    retriever = FromLlamaIndex(VectorStoreIndex(nodes=nodes(), embed_model=Words()).as_retriever())
     found = retriever.search("polar ship Fram", 2)
     assert isinstance(retriever, Retriever)
     assert found[0].passage == Passage("fram", "Fram", TEXTS["fram"], "fram.md")
-    assert len(found) == 2
-    assert 1 > found[0].score > found[1].score >= 0
-
-
-def test_a_retriever_without_scores_has_ranks() -> None:
-    found = FromLlamaIndex(SummaryIndex(nodes=nodes()).as_retriever()).search("ship", 5)
-    assert [(hit.passage.id, hit.score) for hit in found] == [("fram", 1), ("archer", 1 / 2), ("gjoa", 1 / 3)]
-
-
-def test_a_scale_can_be_measured_and_needs_scores() -> None:
-    scale = measured_scale(FromLlamaIndex(vector_retriever()), list(TEXTS.values()))
-    assert 0 < scale.location < 1
-    assert FromLlamaIndex(vector_retriever(), scale=scale).score_scale == scale
-    with pytest.raises(RetrievalError, match="no score"):
-        FromLlamaIndex(SummaryIndex(nodes=nodes()).as_retriever(), scale=scale).search("ship", 5)
-
-
-def test_metadata_is_no_part_of_the_text() -> None:
-    assert "s3" not in repr(FromLlamaIndex(vector_retriever()).search("ship", 1))
+    assert [hit.score for hit in found] == [1.0, 0.5]
 
 
 def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Path) -> None:
@@ -122,23 +95,6 @@ def test_an_attack_in_a_node_stays_inside_its_passage(tmp_path: Path, attack: st
     fine = TextNode(text=TEXTS["fram"])
     given = Given(NodeWithScore(node=fine, score=0.9), NodeWithScore(node=hostile, score=0.8))
     check_hostile(FromLlamaIndex(given), tmp_path)
-
-
-async def test_our_index_is_a_llamaindex_retriever_in_their_own_query_engine() -> None:
-    retriever = LlamaIndexRetriever(Bm25Index.in_memory(PASSAGES), k=2)
-    found = retriever.retrieve("Where was Colin Archer born?")
-    assert [node.node_id for node in found] == ["archer", "fram"]
-    assert found[0].text == TEXTS["archer"]
-    assert (found[0].metadata["title"], found[0].metadata["source"]) == ("Archer", "archer.md")
-    assert found[0].get_score() > found[1].get_score()
-    assert [node.node_id for node in await retriever.aretrieve("Larvik")] == ["archer"]
-    engine = RetrieverQueryEngine(retriever, CompactAndRefine(llm=MockLLM()))
-    assert [node.node_id for node in engine.query("Larvik").source_nodes] == ["archer"]
-
-
-def test_a_search_for_no_nodes_is_refused() -> None:
-    with pytest.raises(SettingsError, match="0 nodes"):
-        LlamaIndexRetriever(Bm25Index.in_memory(PASSAGES), k=0)
 
 
 async def test_a_query_gets_answer_sources_and_metadata(tmp_path: Path) -> None:

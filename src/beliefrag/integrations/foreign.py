@@ -1,29 +1,20 @@
-"""What the bridges share: passages and scores of other libraries, and how an episode ends for a caller there.
-
-Relevance needs to know which score is a good match. Our own index measures that on its passages; the scores of a
-foreign retriever mean nothing until their scale is given or measured. Without one, relevance stays at one half.
-"""
+"""What the bridges share: passages of other libraries, and how an episode ends for a caller there."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from beliefrag.errors import BeliefRAGError, RetrievalError, SettingsError
+from beliefrag.errors import BeliefRAGError, RetrievalError
 from beliefrag.explanation import describe_reason
-from beliefrag.policy import ScoreScale
-from beliefrag.record import Episode, Outcome, Step
-from beliefrag.retrieval import Retriever
+from beliefrag.record import Episode, Outcome
+from beliefrag.retrieval import IGNORE_SCORES
 from beliefrag.retrieval.documents import clean_line, make_storable
 from beliefrag.types import Hit, Passage
 
-ScoredPassage = tuple[Passage, float | None]
-"""A passage with the score that its library gave, if any."""
 _SOURCE_KEYS = ("source", "url", "file_path")
 
 
@@ -53,22 +44,20 @@ def describe_answer(episode: Episode) -> dict[str, Any]:
         "citations": [] if declined else citations,
         "nearest": citations if declined else [],
         "usage": {"tokens": episode.usage.tokens} | asdict(episode.usage),
-        "steps": [describe_step(step) for step in episode.steps],
+        "steps": [
+            {
+                "step": step.number,
+                "action": step.action.value,
+                "reason": describe_reason(step.reason, step.comparisons),
+                "answerability": step.answerability,
+                "tokens": step.tokens,
+            }
+            for step in episode.steps
+        ],
     }
 
 
-def describe_step(step: Step) -> dict[str, Any]:
-    """Return one decision as plain data."""
-    return {
-        "step": step.number,
-        "action": step.action.value,
-        "reason": describe_reason(step.reason, step.comparisons),
-        "answerability": step.answerability,
-        "tokens": step.tokens,
-    }
-
-
-def scored_sources(episode: Episode) -> list[ScoredPassage]:
+def scored_sources(episode: Episode) -> list[tuple[Passage, float | None]]:
     """Return the passages that were read, each with the best score at which it was found."""
     scores: dict[str, float] = {}
     for step in episode.steps:
@@ -101,63 +90,31 @@ def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, 
 
 
 class ForeignRetriever(ABC):
-    """A retriever of another library as one of ours."""
+    """A retriever of another library as one of ours. Its scores are ignored: nobody knows which one is a good match."""
 
     library: ClassVar[str]
+    score_scale = IGNORE_SCORES
 
-    def __init__(self, source: object, scale: ScoreScale | None, identity: str | None) -> None:
+    def __init__(self, source: object, identity: str | None) -> None:
         self._name = type(source).__name__
-        self.score_scale = scale
         self.identity = identity
 
     @abstractmethod
-    def _find(self, query: str, k: int) -> Iterable[ScoredPassage]: ...
-
-    def _remedy(self, error: Exception) -> str:
-        return "Check the retriever."
+    def _find(self, query: str, k: int) -> list[Passage]: ...
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return at most k passages, in the library's order."""
+        """Return at most k passages in the library's order, each with the reciprocal of its rank."""
+        found: dict[str, Passage] = {}
         try:
-            return to_hits(self._find(query, k), k, scores_needed=self.score_scale is not None)
-        except BeliefRAGError:
-            raise
+            for passage in self._find(query, k):
+                found.setdefault(passage.id, passage)
         except Exception as error:
             raise RetrievalError(
                 f"The search with {self.library}'s {self._name} failed, {type(error).__name__}: {error}.",
-                remedy=self._remedy(error),
+                remedy="Check the retriever.",
             ) from error
-
-
-def to_hits(found: Iterable[ScoredPassage], k: int, *, scores_needed: bool) -> list[Hit]:
-    """Return at most k hits, in the library's order. If a score is missing, all get the reciprocal of their rank."""
-    first: dict[str, ScoredPassage] = {}
-    for passage, score in found:
-        first.setdefault(passage.id, (passage, score))
-    kept = list(first.values())[: max(k, 0)]
-    scores = [score for _, score in kept if score is not None]
-    if any(not math.isfinite(score) for score in scores):
-        raise RetrievalError("The retriever gave a score that is not a finite number.", remedy="Correct the retriever.")
-    if len(scores) == len(kept):
-        return [Hit(passage, score) for (passage, _), score in zip(kept, scores, strict=True)]
-    if scores_needed:
-        raise RetrievalError(
-            "The retriever gave no score for a passage, but a scale for its scores is set.",
-            remedy="Leave the scale out so that ranks are used instead of scores.",
-        )
-    return [Hit(passage, 1.0 / rank) for rank, (passage, _) in enumerate(kept, start=1)]
-
-
-def measured_scale(retriever: Retriever, queries: Sequence[str], *, k: int = 5) -> ScoreScale:
-    """Measure the scale of a retriever's scores on questions like those that it will get; a few dozen are enough."""
-    scores = [hit.score for query in queries for hit in retriever.search(query, k)]
-    spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
-    if spread == 0.0:
-        raise SettingsError(
-            f"{len(queries)} queries gave {len(scores)} scores with no spread, which makes no scale.",
-            remedy="Give more queries, or leave the scale out.",
-        )
-    return ScoreScale(statistics.fmean(scores), spread)
+        kept = list(found.values())[: max(k, 0)]
+        return [Hit(passage, 1.0 / rank) for rank, passage in enumerate(kept, start=1)]
 
 
 def _first_text(metadata: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -1,32 +1,25 @@
 """LlamaIndex, both ways; needs `pip install 'beliefrag[llamaindex]'`.
 
 `FromLlamaIndex` lets a LlamaIndex retriever search for BeliefRAG. `BeliefRAGQueryEngine` is BeliefRAG as a query
-engine, `LlamaIndexRetriever` our index as a LlamaIndex retriever.
+engine.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 from beliefrag.client import BeliefRAG
 from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
     ForeignRetriever,
-    ScoredPassage,
     describe_answer,
     foreign_passage,
-    measured_scale,
     passage_metadata,
     scored_sources,
 )
-from beliefrag.policy import ScoreScale
 from beliefrag.record import Episode
-from beliefrag.retrieval import IGNORE_SCORES, Retriever
 from beliefrag.types import Passage
 
 try:
@@ -45,8 +38,6 @@ __all__ = [
     "BeliefRAGResponse",
     "EpisodeFailed",
     "FromLlamaIndex",
-    "LlamaIndexRetriever",
-    "measured_scale",
 ]
 
 _TITLE_KEYS = ("title", "document_title", "file_name")
@@ -56,12 +47,10 @@ class FromLlamaIndex(ForeignRetriever):
     """Any LlamaIndex retriever, as a retriever of ours: `BeliefRAG(retriever=FromLlamaIndex(index.as_retriever()))`.
 
     A passage's id is the node's. The retriever decides itself how many nodes it returns: give it a `similarity_top_k`
-    of at least the budget's `top_k`. Where it gives no scores, ranks are used instead.
+    of at least the budget's `top_k`.
 
     Args:
         retriever: The retriever.
-        scale: Where its scores lie, for the relevance diagnostic; see `measured_scale`. With `IGNORE_SCORES` relevance
-            is one half, whatever the scores.
         identity: Names the ranking (engine, embedding, settings). With it, a calibration that was fitted with another
             ranking is refused; without it, such a calibration is used with a warning.
 
@@ -71,43 +60,17 @@ class FromLlamaIndex(ForeignRetriever):
 
     library = "LlamaIndex"
 
-    def __init__(
-        self, retriever: BaseRetriever, *, scale: ScoreScale | None = IGNORE_SCORES, identity: str | None = None
-    ) -> None:
+    def __init__(self, retriever: BaseRetriever, *, identity: str | None = None) -> None:
         if not isinstance(retriever, BaseRetriever):
             raise SettingsError(
                 f"A {type(retriever).__name__} is not a LlamaIndex retriever.",
                 remedy="Give what as_retriever() returns.",
             )
-        super().__init__(retriever, scale, identity)
+        super().__init__(retriever, identity)
         self._retriever = retriever
 
-    def _find(self, query: str, k: int) -> Iterable[ScoredPassage]:
-        return [(_to_passage(node), node.score) for node in self._retriever.retrieve(query)]
-
-
-class LlamaIndexRetriever(BaseRetriever):
-    """An index of ours in a LlamaIndex pipeline: one search, without a model and without control.
-
-    Args:
-        retriever: A `Bm25Index`, a `BeliefRAG`, or anything with a `search` method.
-        k: How many nodes to return.
-        options: What LlamaIndex's own retrievers take, such as a callback manager.
-    """
-
-    def __init__(self, retriever: Retriever, *, k: int = 5, **options: Any) -> None:
-        if k < 1:
-            raise SettingsError(f"A search cannot return {k} nodes.", remedy="Ask for 1 or more.")
-        self._retriever = retriever
-        self._k = k
-        super().__init__(**options)
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        hits = self._retriever.search(query_bundle.query_str, self._k)[: self._k]
-        return [_to_node(hit.passage, hit.score) for hit in hits]
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await asyncio.to_thread(self._retrieve, query_bundle)
+    def _find(self, query: str, k: int) -> list[Passage]:
+        return [_to_passage(node) for node in self._retriever.retrieve(query)]
 
 
 @dataclass

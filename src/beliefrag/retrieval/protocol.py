@@ -144,7 +144,6 @@ RETRIEVERS: Registry[Retriever, PassageSource] = Registry(
         "linked": "beliefrag.retrieval.linked.linked_retriever",
         "postgres": "beliefrag.retrieval.engines.postgres",
         "opensearch": "beliefrag.retrieval.engines.opensearch",
-        "imported": "beliefrag.integrations.imported",
     },
 )
 """Every retriever that `--retriever NAME` can choose."""
