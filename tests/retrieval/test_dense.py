@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from beliefrag.errors import RetrievalError
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever
+from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.dense_retriever import DenseRetriever, HybridRetriever
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel, open_embedder
@@ -108,27 +108,6 @@ def test_the_same_passages_give_the_same_bytes_in_whatever_order(tmp_path: Path,
         made.append({each.name: each.read_bytes() for each in files})
     assert made[0] == made[1]
     assert {"keys.npy", "vectors.npy"} <= set(made[0])
-
-
-def test_an_index_has_its_vectors_in_its_folder_and_keeps_them_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shelf: list[Passage]
-) -> None:
-    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
-    folder, embed = tmp_path / "index", WordVectors()
-    model = EmbeddingModel("words", embed)
-    with IndexWriter(folder) as writer:
-        writer.add(shelf)
-        assert writer.write_vectors(model)
-        assert not writer.write_vectors(model)
-    assert embed.texts == len(shelf)
-    vectors, ids = open_vectors(Bm25Index.open(folder), model, tmp_path / "cache", beside=folder)
-    assert embed.texts == len(shelf) == len(vectors.keys) == len(ids)
-    assert not list((tmp_path / "cache").rglob("vectors/*/*/keys.npy"))
-    with IndexWriter(folder) as writer:
-        writer.add([Passage("new", "", "A ferry came.")])
-        assert writer.write_vectors(model)
-    assert embed.texts == len(shelf) + 1
-    assert len(list(folder.glob("vectors/*/*/keys.npy"))) == 1
 
 
 def test_equal_cosines_are_ordered_by_key() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beliefrag.cli import main
 from beliefrag.errors import MissingExtra, RetrievalError
 from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
 from beliefrag.retrieval.dense.embedding_model import DenseOptions, load_model, name_model, open_embedder
@@ -106,21 +105,6 @@ def test_a_file_that_cannot_embed_a_text_is_named(tmp_path: Path, monkeypatch: p
     path.with_name("tiny.tokenizer.json").write_text("{}")
     with pytest.raises(RetrievalError, match=r"tiny\.tokenizer\.json"):
         open_embedder(path)
-
-
-def test_an_index_is_not_begun_where_the_vectors_cannot_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "note.md").write_text("# Bread\n\nBread with butter.\n")
-    path = write_onnx_model(tmp_path / "models")
-    path.with_name("tiny.tokenizer.json").unlink()
-    assert (
-        main(["index", "note.md", "--out", "notes.index", "--vectors", "--set", f"retrievers.dense.weights={path!s}"])
-        != 0
-    )
-    assert "tokenizer.json" in capfd.readouterr().err
-    assert not (tmp_path / "notes.index").exists()
 
 
 def test_without_the_libraries_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import RETRIEVERS, Bm25Index, IndexWriter, PassageSource, open_retriever, upgrade_index
+from beliefrag.retrieval import RETRIEVERS, Bm25Index, IndexWriter, PassageSource, open_retriever
 from beliefrag.retrieval.linked import build, graph
 from beliefrag.retrieval.linked.graph import Arrays, write_arrays
 from beliefrag.retrieval.store import PassageRow
@@ -21,7 +21,7 @@ from beliefrag.types import Passage
 # One process forks a child for each moment: starting twenty interpreters would take most of the time.
 CHILDREN = """
 import os, random, signal, sys
-from beliefrag.retrieval import upgrade_index
+from beliefrag.retrieval import IndexWriter
 from beliefrag.retrieval.linked import graph
 
 chance = random.Random(11)
@@ -43,9 +43,15 @@ for place in sys.argv[1:]:
     for name in ("append", "remove", "_finish"):
         setattr(graph.Arrays, name, count(getattr(graph.Arrays, name)))
     graph.sync_folder = count(graph.sync_folder)
-    upgrade_index(place)
+    with IndexWriter(place) as writer:
+        writer.write_graph()
     os._exit(0)
 """
+
+
+def add_graph(place: Path) -> None:
+    with IndexWriter(place) as writer:
+        writer.write_graph()
 
 
 def find(place: Path) -> list[tuple[str, float]]:
@@ -59,7 +65,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_graph_or_none(tmp_path: Path, shelf
     places = [tmp_path / f"killed-{n}" for n in range(20)]
     for place in places:
         shutil.copytree(tmp_path / "whole", place)
-    upgrade_index(tmp_path / "whole")
+    add_graph(tmp_path / "whole")
     expected = find(tmp_path / "whole")
     subprocess.run([sys.executable, "-c", CHILDREN, *map(str, places)], check=True)
     without = 0
@@ -69,8 +75,8 @@ def test_a_kill_at_any_moment_leaves_a_whole_graph_or_none(tmp_path: Path, shelf
             assert find(place) == expected
         except CorpusError as error:
             without += 1
-            assert "--upgrade" in str(error.remedy)
-        upgrade_index(place)
+            assert "beliefrag index" in str(error.remedy)
+        add_graph(place)
         assert find(place) == expected
         assert not list(place.glob("new-*"))
     assert without > 5

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import beliefrag
-from beliefrag.cli.options import GivenSettings, Json, argument, flag, option, with_settings
+from beliefrag.cli.options import GivenSettings, Json, argument, option, with_settings
 from beliefrag.cli.output import print_facts, safe_line, show_index_progress
 from beliefrag.errors import SettingsError
 
@@ -24,10 +24,7 @@ def index(
     *,
     out: Annotated[Path | None, option("DIR", "The folder of the index.", "--out")] = None,
     to: Annotated[str | None, option("ENGINE", "A search engine: NAME:key=value,...", "--to")] = None,
-    names: Annotated[bool, typer.Option("--names/--no-names", help="Build names for linked retrieval.")] = True,
-    vectors: Annotated[bool, flag("--vectors", "Build vectors for dense and hybrid retrieval.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': read on a Ray cluster.", "--on")] = None,
-    upgrade: Annotated[bool, flag("--upgrade", "Add the graph of names to an index, without its documents.")] = False,
     as_json: Json = False,
     given: GivenSettings,
 ) -> None:
@@ -35,30 +32,19 @@ def index(
 
     Example: beliefrag index handbook/ minutes.pdf --out handbook.index
     """
-    from beliefrag.retrieval import RETRIEVERS, upgrade_index
     from beliefrag.retrieval.engines.filling import index_paths_to
 
     if (out is None) == (to is None):
         raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
-    if upgrade and (paths or on or vectors or to):
-        raise SettingsError("--upgrade only needs --out.", remedy="Leave the other options and the paths out.")
-    if upgrade and out:
-        changed = upgrade_index(out)
-        words = f"{safe_line(str(out))}: {'upgraded' if changed else 'is up to date already'}"
-        typer.echo(json.dumps({"index": str(out), "upgraded": changed}) if as_json else words)
-        return
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
-    if to and vectors:
-        raise SettingsError("--vectors is for an index in a folder.", remedy="Leave --vectors out, or give --out DIR.")
     options = given.read().retrievers
-    dense = RETRIEVERS.choose("dense", options).options if vectors else None
     with show_index_progress() as progress:
         if to is not None:
             report = index_paths_to(paths, to, progress=progress, options=options, on=on)
         else:
             assert out is not None
-            report = beliefrag.index(paths, out, progress=progress, names=names, vectors=dense, on=on)
+            report = beliefrag.index(paths, out, progress=progress, on=on)
     _print_report(report, str(out or to), as_json=as_json)
 
 
@@ -69,7 +55,6 @@ def _print_report(report: IndexReport, out: str, *, as_json: bool) -> None:
     changed = f"{report.files_read:,} read, {report.files_unchanged:,} unchanged, {report.files_removed:,} removed"
     passages = f"{report.passages_total:,} ({report.passages_added:,} added, {report.passages_removed:,} removed)"
     facts = [("index", out), ("files", changed), ("passages", passages), ("fingerprint", report.fingerprint)]
-    facts += [("vectors", report.vectors)] if report.vectors else []
     print_facts([*facts, ("seconds", f"{report.seconds:.1f}"), ("skipped", f"{len(report.skipped):,}")])
     for skipped in report.skipped:
         typer.echo(f"  {safe_line(skipped.path)}: {safe_line(skipped.reason)}")

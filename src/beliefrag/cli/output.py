@@ -246,8 +246,7 @@ def show_index_progress() -> Iterator[OnProgress]:
     with show_progress("indexing") as show:
 
         def report(at: IndexProgress) -> None:
-            vectors = f", {at.vectors:,} vectors" if at.vectors else ""
             files = f"{at.files_done:,} of {at.files_total:,} files"
-            show(at.files_done, at.files_total, f"{files}, {at.passages:,} passages{vectors}")
+            show(at.files_done, at.files_total, f"{files}, {at.passages:,} passages")
 
         yield report

@@ -11,7 +11,6 @@ from beliefrag.retrieval.indexing import (
     docs_index,
     docs_index_path,
     index_paths,
-    upgrade_index,
 )
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.retrieval.protocol import (
@@ -54,5 +53,4 @@ __all__ = [
     "index_paths",
     "known_identity",
     "open_retriever",
-    "upgrade_index",
 ]

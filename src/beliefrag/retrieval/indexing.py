@@ -24,12 +24,11 @@ from beliefrag.retrieval.documents import (
     printable_path,
     reader_for,
 )
-from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable, read_snapshot
+from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable
 from beliefrag.retrieval.writer import IndexBusy, IndexWriter, PassageChange
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.dense.embedding_model import DenseOptions
     from beliefrag.retrieval.linked.build import MapBlocks
 
 
@@ -63,13 +62,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far indexing has come: passages added in this run, the current file, and passages that have a vector."""
+    """How far indexing has come: passages added in this run, and the current file."""
 
     files_done: int
     files_total: int
     passages: int
     path: str
-    vectors: int = 0
 
 
 OnProgress = Callable[[IndexProgress], None]
@@ -90,8 +88,6 @@ class IndexReport:
     passages_total: int
     seconds: float
     fingerprint: str
-    vectors: str = ""
-    """The embedding model whose vectors the folder of the index holds; empty where none were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +231,6 @@ def index_paths(
     *,
     progress: OnProgress | None = None,
     names: bool = True,
-    vectors: DenseOptions | None = None,
     on: str | None = None,
 ) -> IndexReport:
     """Index all documents below some paths; run it again to take in what changed, or to complete a killed run.
@@ -245,15 +240,12 @@ def index_paths(
         out: The folder of the index, made if it does not exist.
         progress: Called as the work goes on.
         names: Whether to make the graph of names too, which linked retrieval needs.
-        vectors: Make vectors for dense and hybrid retrieval too, with this embedding model.
         on: `ray` or `ray:ADDRESS`, to read files and find names on a Ray cluster; the index is the same.
     """
     began = time.monotonic()
     target, given = Path(out), list_paths(paths)
     found = find_files(given, leave_out=target)
     made_here = not target.exists()
-    if vectors is not None:
-        vectors.check()
     try:
         with ExitStack() as closing:
             writer = closing.enter_context(IndexWriter(target))
@@ -269,13 +261,6 @@ def index_paths(
             writer.compact()
             if names:
                 writer.write_graph(map_items)
-            model = ""
-            if vectors is not None:
-                from beliefrag.retrieval.dense.embedding_model import load_model  # noqa: PLC0415
-
-                loaded = load_model(vectors)
-                writer.write_vectors(loaded, work.report_vectors)
-                model = loaded.name
             return IndexReport(
                 files_read=work.read,
                 files_unchanged=work.unchanged,
@@ -286,19 +271,11 @@ def index_paths(
                 passages_total=len(writer),
                 seconds=time.monotonic() - began,
                 fingerprint=writer.fingerprint,
-                vectors=model,
             )
     except EmptyCorpus:
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
         raise
-
-
-def upgrade_index(path: str | Path) -> bool:
-    """Add the graph of names to an index, without its documents; return whether it was missing."""
-    read_snapshot(Path(path))
-    with IndexWriter(path) as writer:
-        return writer.write_graph()
 
 
 def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:
@@ -384,10 +361,6 @@ class _Refresh:
             if len(self._writer) and (self._writer.uncommitted >= _COMMIT_PASSAGES or waited > _COMMIT_SECONDS):
                 self._writer.commit()
                 self._committed_at = time.monotonic()
-
-    def report_vectors(self, made: int) -> None:
-        """Report how many passages have vectors."""
-        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added, "", made))
 
     def _find_changed(self) -> Iterator[_ChangedFile]:
         """Yield the files whose content is not what it was when they were indexed."""

@@ -110,12 +110,18 @@ class PassageSource:
     def upgrade_index(self) -> Bm25Index | None:
         """Add the graph of names to the index of documents in the cache, and open it again; None for other sources."""
         from beliefrag.retrieval.bm25 import Bm25Index  # noqa: PLC0415
-        from beliefrag.retrieval.indexing import upgrade_index, wait_while_busy  # noqa: PLC0415
+        from beliefrag.retrieval.indexing import wait_while_busy  # noqa: PLC0415
+        from beliefrag.retrieval.writer import IndexWriter  # noqa: PLC0415
 
         folder = self.folder
         if self._docs is None or folder is None:
             return None
-        wait_while_busy(lambda: upgrade_index(folder))
+
+        def add_graph() -> None:
+            with IndexWriter(folder) as writer:
+                writer.write_graph()
+
+        wait_while_busy(add_graph)
         self._opened = Bm25Index.open(folder)
         return self._opened
 

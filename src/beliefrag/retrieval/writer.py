@@ -19,12 +19,9 @@ from beliefrag.retrieval import store
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import links_of, printable_path
 from beliefrag.retrieval.store import MANIFEST, STORE, CorpusState, IndexedFile, explain_write_errors, is_disk_refusal
-from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
-    from beliefrag.retrieval.dense.vectors import OnVectors
     from beliefrag.retrieval.linked.build import MapBlocks
 
 
@@ -36,8 +33,8 @@ QUICKLY_REWRITTEN = 20_000
 """How many passages an index may have that is rewritten whenever a passage was deleted."""
 
 _PAGE = 10_000
-_OURS = re.compile(rf"new-.+|names-[0-9a-f]{{32}}|vectors|{STORE}")
-"""What a folder may hold before it has a manifest: a graph of names and vectors can be made before passages are."""
+_OURS = re.compile(rf"new-.+|names-[0-9a-f]{{32}}|{STORE}")
+"""What a folder may hold before it has a manifest: a graph of names can be made before passages are."""
 
 
 class IndexBusy(CorpusError):
@@ -225,14 +222,6 @@ class IndexWriter:
         self.commit()
         with explain_write_errors(self.path):
             return write_graph(self.path, self._view(), map_blocks)
-
-    def write_vectors(self, model: EmbeddingModel, on_progress: OnVectors | None = None) -> bool:
-        """Make the vectors for dense retrieval, and return whether they were missing."""
-        from beliefrag.retrieval.dense.vectors import write_vectors  # noqa: PLC0415
-
-        self.commit()
-        with explain_write_errors(self.path):
-            return write_vectors(self._view(), model, self.path, cache_dir(), on_progress)
 
     def close(self) -> None:
         """Drop what is uncommitted and let another writer in. Calling it twice is harmless."""

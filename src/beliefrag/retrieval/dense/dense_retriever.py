@@ -81,7 +81,7 @@ def open_dense(options: DenseOptions, source: PassageSource) -> DenseRetriever:
     """Open dense retrieval; make the vectors that are missing."""
     model = load_model(options)
     index = source.open_index()
-    vectors, ids = open_vectors(index, model, cache_dir(), beside=source.folder)
+    vectors, ids = open_vectors(index, model, cache_dir())
     return DenseRetriever(index, model, vectors, ids)
 
 

@@ -70,12 +70,6 @@ class DenseOptions:
             raise RetrievalError(problem, remedy=remedy)
         return path.absolute()
 
-    def check(self) -> None:
-        """Check that the weights, their tokenizer and the library that reads them are on this machine."""
-        if _is_onnx(path := self.path):
-            _import_onnx()
-            _find_tokenizer(path)
-
 
 @dataclass(frozen=True)
 class EmbeddingModel:

@@ -1,4 +1,4 @@
-"""The vectors of a corpus, in the cache or the folder of its index, as `vectors/MODEL/FINGERPRINT`.
+"""The vectors of a corpus in the cache, as `vectors/MODEL/FINGERPRINT`.
 
 They are sorted by the keys of the passages. While they are made, each block is appended to a journal, so that a killed
 process loses only its last one.
@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +21,6 @@ from beliefrag.file_lock import hold_lock
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 from beliefrag.retrieval.store import PassageRow, sync_folder
-
-OnVectors = Callable[[int], None]
-"""Called with the number of passages whose vectors there are so far."""
 
 _UNFINISHED = "new-"
 _HEAD = 4
@@ -65,35 +62,16 @@ class PassageVectors:
         return near.tolist(), cosines[near].tolist()
 
 
-def open_vectors(
-    index: Bm25Index, model: EmbeddingModel, cache: Path, *, beside: Path | None = None
-) -> tuple[PassageVectors, list[str]]:
+def open_vectors(index: Bm25Index, model: EmbeddingModel, cache: Path) -> tuple[PassageVectors, list[str]]:
     """Return the vectors of all passages of an index, with their ids; make what is missing and keep it in the cache."""
     ids = {key: passage_id for block in index.read_rows() for key, passage_id, *_ in block}
-    bases = [_models_folder(root, model) for root in (cache, beside) if root is not None]
-    vectors = next((held for base in bases if (held := _read(base / index.fingerprint)) is not None), None)
+    folder = cache / "vectors" / hashlib.sha256(model.name.encode()).hexdigest()[:16] / index.fingerprint
+    vectors = _read(folder)
     if vectors is None:
-        _make(index, model, bases[0], bases[1:])
-        vectors = _read(bases[0] / index.fingerprint)
+        _make(index, model, folder)
+        vectors = _read(folder)
         assert vectors is not None
     return vectors, [ids[key] for key in vectors.keys.tolist()]
-
-
-def write_vectors(
-    index: Bm25Index, model: EmbeddingModel, folder: Path, cache: Path, on_progress: OnVectors | None = None
-) -> bool:
-    """Make the vectors of an index in its own folder, and remove earlier ones; return whether they were made."""
-    base = _models_folder(folder, model)
-    made = _make(index, model, base, [_models_folder(cache, model)], on_progress)
-    for old in base.iterdir():
-        if old.is_dir() and old.name != index.fingerprint:
-            # A reader that has mapped the old files keeps them until it closes.
-            shutil.rmtree(old, ignore_errors=True)
-    return made
-
-
-def _models_folder(root: Path, model: EmbeddingModel) -> Path:
-    return root / "vectors" / hashlib.sha256(model.name.encode()).hexdigest()[:16]
 
 
 def _read(folder: Path) -> PassageVectors | None:
@@ -105,51 +83,38 @@ def _read(folder: Path) -> PassageVectors | None:
     return PassageVectors(keys, vectors) if len(keys) == len(vectors) else None
 
 
-def _make(
-    index: Bm25Index,
-    model: EmbeddingModel,
-    base: Path,
-    others: Sequence[Path],
-    on_progress: OnVectors | None = None,
-) -> bool:
-    """Make the vectors below a folder unless they are there; return whether they were made."""
+def _make(index: Bm25Index, model: EmbeddingModel, folder: Path) -> None:
+    """Make the vectors in a folder unless they are there."""
+    base = folder.parent
     base.mkdir(parents=True, exist_ok=True)
-    folder = base / index.fingerprint
     with hold_lock(base / "lock"):
         if _read(folder) is not None:
-            return False
+            return
         for leftover in base.glob(f"{_UNFINISHED}*"):
             shutil.rmtree(leftover, ignore_errors=True)
         journal = base / "made"
-        known = [held for each in (*others, base) if (held := _read_newest(each, index.fingerprint)) is not None]
-        known.append(_read_journal(journal))
+        known = [held for held in (_read_newest(base), _read_journal(journal)) if held is not None]
         seen = {key for held in known for key in held.keys.tolist()}
         keys = []
         for rows in index.read_rows():
             keys += [row.key for row in rows]
             missing = [row for row in rows if row.key not in seen]
-            done = len(keys) - len(missing)
             for low in range(0, len(missing), _BLOCK):
                 block = missing[low : low + _BLOCK]
                 vectors = model.embed([_searched_text(row) for row in block])
                 _append(journal, [row.key for row in block], vectors.astype(np.float16))
-                done += len(block)
-                if on_progress:
-                    on_progress(done)
         _write(folder, np.sort(np.array(keys, np.int64)), [*known, _read_journal(journal)])
         journal.unlink(missing_ok=True)
-    return True
 
 
 def _searched_text(row: PassageRow) -> str:
     return f"{row.title}. {row.text}" if row.title else row.text
 
 
-def _read_newest(base: Path, fingerprint: str) -> PassageVectors | None:
-    """Map the vectors of the corpus, or else those of its newest earlier state."""
+def _read_newest(base: Path) -> PassageVectors | None:
+    """Map the newest vectors of an earlier state of the corpus, or of another one."""
     folders = [each for each in base.glob("*") if each.is_dir() and not each.name.startswith(_UNFINISHED)]
-    folders.sort(key=lambda each: (each.name != fingerprint, -each.stat().st_mtime))
-    return next(map(_read, folders), None)
+    return next(map(_read, sorted(folders, key=lambda each: -each.stat().st_mtime)), None)
 
 
 def _write(folder: Path, keys: NDArray[np.int64], known: Sequence[PassageVectors]) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import PositiveFloat
@@ -16,14 +15,12 @@ from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, Bm25Index, make_question, measure_score_scale, query_terms
-from beliefrag.retrieval.engines.filling import fill
 from beliefrag.retrieval.protocol import Retriever, check_depth
 from beliefrag.retrieval.store import PassageRow
 from beliefrag.settings import cache_dir
 from beliefrag.types import Hit, Passage
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.engines.filling import EngineWriter
     from beliefrag.retrieval.engines.opensearch import OpenSearchIndex
     from beliefrag.retrieval.engines.postgres import PostgresTable
     from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
@@ -45,8 +42,6 @@ class EngineOptions:
     """How many seconds a search may take."""
     changes: Literal["refuse", "follow"] = "refuse"
     """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
-    fill: bool = False
-    """Put the passages that are given into an index of their own, named after their fingerprint."""
     linked: bool = False
     """Follow names between passages, as the retriever `linked` does."""
 
@@ -59,10 +54,6 @@ class EngineOptions:
     def identity(self) -> str | None:
         """Names the ranking before anything is opened; None if only the index can tell."""
         return None if self.is_own or self.linked else Bm25Index.identity
-
-    def rename(self, **names: Any) -> Self:
-        """Return the options for an index of another name that `beliefrag index` makes."""
-        return replace(self, id="", title="", text="", source="", **names)
 
     def check_fillable(self) -> None:
         """Raise SettingsError if the index is the user's own."""
@@ -233,42 +224,15 @@ def _round(score: float) -> float:
     return float(f"{score:.{_DIGITS}g}")
 
 
-_Options = TypeVar("_Options", bound=EngineOptions)
-
-
-def open_on_engine(
-    options: _Options,
-    source: PassageSource,
-    *,
-    engine: Callable[[_Options], SearchEngine],
-    writer: Callable[[_Options], EngineWriter],
-    rename: Callable[[str], _Options],
-) -> Retriever:
-    """Open a retriever on an engine; fill an index with the given passages first if the options say so.
-
-    `rename` returns the options with a suffix to the name of the index.
-    """
-    if options.fill and source.is_given:
-        given = source.open_index()
-        options = rename(given.fingerprint[:12])
-        if not _holds(lambda: engine(options), given.fingerprint):
-            fill(writer(options), given.read_passages(), lambda _: True)
-    retriever = EngineRetriever(engine(options), follow_changes=options.changes == "follow")
+def open_on_engine(options: EngineOptions, source: PassageSource, engine: SearchEngine) -> Retriever:
+    """Return a retriever on an engine, which must hold the passages that are given, if any."""
+    retriever = EngineRetriever(engine, follow_changes=options.changes == "follow")
     if source.is_given and source.open_index().fingerprint != retriever.fingerprint:
         raise CorpusError(
             f"{retriever.description.index} holds {len(retriever):,} passages, and they are not {source}.",
-            remedy="Fill it with `beliefrag index ... --to`, give fill=true to put these passages into an index of "
-            "their own, or name no passages.",
+            remedy="Fill it with `beliefrag index ... --to`, or name no passages.",
         )
     return link_engine(retriever) if options.linked else retriever
-
-
-def _holds(open_engine: Callable[[], SearchEngine], fingerprint: str) -> bool:
-    try:
-        with closing(open_engine()) as opened:
-            return opened.read_state().fingerprint == fingerprint
-    except (CorpusError, RetrievalError):
-        return False
 
 
 def link_engine(retriever: EngineRetriever) -> LinkedRetriever:

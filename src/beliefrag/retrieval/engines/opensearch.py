@@ -441,10 +441,4 @@ _NOTES_BODY = {
     options=OpenSearchOptions,
 )
 def _open_index(options: OpenSearchOptions, source: PassageSource) -> Retriever:
-    return open_on_engine(
-        options,
-        source,
-        engine=OpenSearchIndex,
-        writer=OpenSearchWriter,
-        rename=lambda suffix: options.rename(index=f"{options.index}-{suffix}"),
-    )
+    return open_on_engine(options, source, OpenSearchIndex(options))

@@ -484,10 +484,4 @@ def _held(row: Row) -> Held:
     options=PostgresOptions,
 )
 def _open_postgres(options: PostgresOptions, source: PassageSource) -> Retriever:
-    return open_on_engine(
-        options,
-        source,
-        engine=PostgresTable,
-        writer=PostgresWriter,
-        rename=lambda suffix: options.rename(table=f"{options.table}_{suffix}"),
-    )
+    return open_on_engine(options, source, PostgresTable(options))

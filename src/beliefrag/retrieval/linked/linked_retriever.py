@@ -93,7 +93,7 @@ def _open_graph(index: Path, fingerprint: str) -> NameGraph:
     except (OSError, ValueError, KeyError) as problem:
         raise IndexIncomplete(
             f"The index {printable_path(index)} has no graph of names for its passages.",
-            remedy=f"Make it with `beliefrag index --upgrade --out {printable_path(index)}`.",
+            remedy="Make it with `beliefrag index`: name the same documents and the same folder.",
         ) from problem
 
 
