@@ -143,7 +143,7 @@ def build_bare(folder: Path, count: int, place: Path) -> dict[str, float]:
 
 
 def build_bm25(folder: Path, count: int, place: Path) -> dict[str, float]:
-    """Indexes as `beliefrag index --no-names` does."""
+    """Indexes without the graph of names."""
 
     def work(passages: Iterator[Passage]) -> None:
         with IndexWriter(place) as writer:

@@ -56,21 +56,6 @@ def test_a_file_in_onnx_format_serves_dense_and_hybrid_retrieval(
     assert name_model(path) in str(retriever.identity)
 
 
-def test_near_passages_are_candidates_of_linked_retrieval_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
-    path = write_onnx_model(tmp_path / "models", words=("seafarers", "beacon"), alike=True)
-    source = PassageSource(passages=PASSAGES)
-    query = "What do seafarers find with butter?"
-    chosen = RETRIEVERS.choose(f"linked:dense={path}", {})
-    found = open_retriever(chosen, source)
-    ways = {hit.passage.id: hit.provenance.way for hit in found.search(query, 3) if hit.provenance}
-    assert ways["meal"] == "search" and ways["lamp"] == "dense"
-    without = open_retriever(RETRIEVERS.choose("linked", {}), source)
-    assert "lamp" not in [hit.passage.id for hit in without.search(query, 3)]
-    assert name_model(path) in str(found.identity) and found.identity != without.identity
-    assert getattr(chosen.options, "identity") == found.identity  # noqa: B009
-
-
 def test_another_tokenizer_makes_another_model_and_may_lie_above_the_weights(tmp_path: Path) -> None:
     path = write_onnx_model(tmp_path / "onnx", name="model")
     before, place = name_model(path), tmp_path / "tokenizer.json"

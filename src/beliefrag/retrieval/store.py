@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 
 import tantivy
 
-from beliefrag.errors import BeliefRAGError, CorpusError, SettingsError
+from beliefrag.errors import BeliefRAGError, CorpusError
 from beliefrag.retrieval.documents import ReadPassage, links_of, printable_path
-from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 MANIFEST = "beliefrag-index.jsonl"
@@ -55,7 +54,6 @@ _HIDDEN_CAUSE = re.compile(r"writer was killed|error occurred in a thread")
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_PERMISSION = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.EEXIST})
-_LARGE_FILE = 128 * 1024 * 1024
 
 
 class IndexUnusable(CorpusError):
@@ -376,14 +374,11 @@ def _make_write_error(index: Path, problem: BaseException) -> CorpusError:
     number, words = _system_number(problem), _one_line(problem)
     # numpy counts what it could not write, and does not say why.
     if number is None and (isinstance(problem, OSError) or _HIDDEN_CAUSE.search(str(problem))):
-        refused = _probe_folder(index)
-        number = refused.errno if refused else errno.ENOSPC
-        words = _one_line(refused) if refused else "the disk is full or failing"
-    folder = "set BELIEFRAG_CACHE_DIR to a folder" if _is_in_cache(index) else "name a folder"
+        number, words = errno.ENOSPC, "the disk is full or failing"
+    folder = "name a folder (BELIEFRAG_CACHE_DIR for that of the cache)"
     if number in _NO_SPACE:
-        limit = ", raise the limit on the size of a file (ulimit -f)" if number == errno.EFBIG else ""
         again = "then index the documents again: what was committed is kept"
-        remedy = f"Free some space{limit} or {folder} on another disk, {again}."
+        remedy = f"Free some space or {folder} on another disk, {again}."
     elif number in _NO_PERMISSION:
         remedy = f"Check its permissions, or {folder} that can be written to."
     elif number in _NO_FOLDER:
@@ -391,27 +386,6 @@ def _make_write_error(index: Path, problem: BaseException) -> CorpusError:
     else:
         remedy = "Check free space and permissions, then run again: what was committed is kept."
     return CorpusError(f"The index {printable_path(index)} cannot be written: {words}.", remedy=remedy)
-
-
-def _probe_folder(folder: Path) -> OSError | None:
-    """Write a small file that has no name; return the error with which the system refuses it, if it does."""
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(65536))
-            file.flush()
-            os.fsync(file.fileno())
-            # It takes no space, and fails if files must not be that large.
-            file.truncate(_LARGE_FILE)
-    except OSError as refused:
-        return refused
-    return None
-
-
-def _is_in_cache(index: Path) -> bool:
-    try:
-        return index.absolute().is_relative_to(cache_dir())
-    except SettingsError:
-        return False
 
 
 def _system_number(problem: BaseException) -> int | None:

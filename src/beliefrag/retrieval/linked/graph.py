@@ -42,8 +42,8 @@ _LARGEST_IN_MEMORY = 1 << 22
 """Larger tables of bytes lie in a file while arrays are written to a folder."""
 SHARED_KIND = 5
 """The kind of a link between two passages that mention the same name; smaller kinds lead to a passage that has it."""
-SEARCHED, NEAR = 20, 10
-"""The hits of the search, and of the search by vectors, that are candidates."""
+SEARCHED = 20
+"""The hits of the search that are candidates."""
 _SEEDS, _MOST_NAMED = 8, 6
 """The hits, and the passages that the question names, whose links are followed."""
 _FIRST_SEEDS, _HOMES, _FEWER_HOMES = 4, 6, 3
@@ -341,8 +341,6 @@ class Way(StrEnum):
     """It mentions the name of another candidate."""
     SHARED = "shared"
     """It mentions a name that another candidate mentions too."""
-    DENSE = "dense"
-    """Its vector is near that of the question."""
 
 
 class Route(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +16,6 @@ from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import printable_path
 from beliefrag.retrieval.linked.graph import (
-    NEAR,
     SEARCHED,
     Arrays,
     Candidates,
@@ -43,7 +42,6 @@ from beliefrag.retrieval.store import IndexIncomplete
 from beliefrag.types import Hit, Passage, Provenance
 
 if TYPE_CHECKING:
-    from beliefrag.retrieval.dense.dense_retriever import DenseRetriever
     from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
     from beliefrag.retrieval.linked.build import MapBlocks
     from beliefrag.retrieval.protocol import PassageSource
@@ -118,16 +116,14 @@ class LinkedRetriever:
     index: SearchedPassages
     graph: NameGraph
     ranker: Ranker
-    near: DenseRetriever | None = None
-    """Adds its best passages to the candidates."""
 
     score_scale = ScoreScale(location=0.5, scale=0.2)
     """A probability of 0.9 reads as relevance 0.88, and 0.1 as 0.12."""
 
     @property
     def identity(self) -> str:
-        """The engine, the ranker and the embedding model."""
-        return _identity(self.ranker.name, self.near.model.name if self.near else "", self.index.identity)
+        """The engine and the ranker."""
+        return _identity(self.ranker, self.index.identity)
 
     @property
     def fingerprint(self) -> str:
@@ -179,8 +175,6 @@ class LinkedRetriever:
         question = read_question(text, self.graph)
         names = names_in_question(question.tokens, question.token_rarity, self.graph)
         candidates = gather_candidates(hits, score, names, self.graph)
-        for hit in self.near.search(text, NEAR) if self.near else ():
-            candidates.found.setdefault(self._numbers[hit.passage.id], Route(Way.DENSE))
         passages = list(candidates.found)
         links = links_among(passages, names, self.graph)
         features, matches = candidate_features(question, candidates, hits[:SEARCHED], len(names), links, self.graph)
@@ -189,12 +183,8 @@ class LinkedRetriever:
         places, probabilities = boost_linked(places, probabilities, passages, links, matches, self.graph)
         return Ranking(candidates, passages, features, again, places.tolist(), probabilities.tolist())
 
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {self.graph.passage_id(number): number for number in range(len(self.graph))}
-
     def _explain(self, route: Route, passage: Passage, query: str, passages: Mapping[str, Passage]) -> Provenance:
-        if route.way in (Way.SEARCH, Way.DENSE):
+        if route.way is Way.SEARCH:
             return Provenance(route.way)
         if route.way is Way.NAMED:
             tokens = split_text(query[:_MOST_CHARACTERS])
@@ -207,8 +197,8 @@ class LinkedRetriever:
         return Provenance(route.way, source, " ".join(name.split()))
 
 
-def _identity(ranker: str, near: str, searched: str | None = Bm25Index.identity) -> str:
-    return f"linked {ranker} steps=1 over {searched}{f' and dense {near}' if near else ''}"
+def _identity(ranker: Ranker, searched: str = Bm25Index.identity) -> str:
+    return f"linked {ranker.name} steps=1 over {searched}"
 
 
 def link_passages(searched: SearchedPassages, folder: Path) -> LinkedRetriever:
@@ -228,8 +218,6 @@ class LinkedOptions:
 
     ranker: str = ""
     """A file with a ranker that `beliefrag calibrate ranker` has fitted; the shipped one by default."""
-    dense: str = ""
-    """The weights of an embedding model whose nearest passages are candidates too; none by default."""
 
     def load_ranker(self) -> Ranker:
         """Load the chosen ranker."""
@@ -238,12 +226,7 @@ class LinkedOptions:
     @property
     def identity(self) -> str:
         """The identity of the ranking, before anything is opened."""
-        near = ""
-        if self.dense:
-            from beliefrag.retrieval.dense.embedding_model import DenseOptions, name_model  # noqa: PLC0415
-
-            near = name_model(DenseOptions(self.dense).path)
-        return _identity(self.load_ranker().name, near)
+        return _identity(self.load_ranker())
 
 
 @RETRIEVERS.register(
@@ -264,10 +247,4 @@ def _open_linked(options: LinkedOptions, source: PassageSource) -> LinkedRetriev
             if fresh is None:
                 raise
             index, graph = fresh, _open_graph(folder, fresh.fingerprint)
-    near = None
-    if options.dense:
-        from beliefrag.retrieval.dense.dense_retriever import open_dense  # noqa: PLC0415
-        from beliefrag.retrieval.dense.embedding_model import DenseOptions  # noqa: PLC0415
-
-        near = open_dense(DenseOptions(options.dense), source)
-    return LinkedRetriever(index, graph, ranker, near)
+    return LinkedRetriever(index, graph, ranker)
