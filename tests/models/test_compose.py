@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections import deque
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from beliefrag.errors import ReplyError, SettingsError, TransportError
 from beliefrag.models.compose import LimitedModel, Meter, RetryingModel, RetryPolicy, compose
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_compatible import OpenAICompatible
-from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.models.protocol import ChatModel
 from beliefrag.models.scripted import Scripted
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -66,19 +64,6 @@ async def test_what_is_cached_waits_for_no_permit(tmp_path: Path) -> None:
     await model.aclose()
 
 
-async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatServer) -> None:
-    model = compose(OpenAICompatible("m", chat_server.url), cache=None, retry=FAST, limit=8)
-    assert isinstance(model, RetryingModel)
-    limited = model._model
-    assert isinstance(limited, LimitedModel)
-    while limited.limit < 8:
-        await asyncio.gather(*(model.chat(ask(str(n))) for n in range(20)))
-    chat_server.play(failure(429), failure(429), completion("ok"))
-    assert (await model.chat(ask())).retries == 2
-    await model.aclose()
-    assert limited.limit == 2
-
-
 def test_a_replay_without_a_cache_makes_no_sense() -> None:
     with pytest.raises(SettingsError, match="needs a cache"):
         compose(Gated(), cache=None, replay=True)
@@ -109,23 +94,6 @@ async def test_a_second_empty_generation_is_an_error_with_all_that_was_wasted(tm
     with pytest.raises(EmptyReplyError) as caught:
         await model.chat(ask("Where?"))
     assert (caught.value.retries, caught.value.wasted_tokens) == (2, 2 * PROMPT_TOKENS)
-
-
-async def test_a_provider_that_returns_an_empty_text_is_treated_the_same() -> None:
-    class Mute:
-        identity = "mute"
-        asked = 0
-
-        async def chat(self, request: ChatRequest) -> ChatReply:
-            self.asked += 1
-            return ChatReply(" \n", tokens_in=5, tokens_out=1, seconds=0.0)
-
-        async def aclose(self) -> None: ...
-
-    mute = Mute()
-    with pytest.raises(EmptyReplyError) as caught:
-        await RetryingModel(mute, AT_ONCE).chat(ask())
-    assert (mute.asked, caught.value.wasted_tokens) == (2, 12)
 
 
 async def test_after_the_last_attempt_the_error_says_how_often_it_was_asked(tmp_path: Path) -> None:
@@ -175,18 +143,6 @@ async def test_one_fault_of_a_real_server_is_got_over(chat_server: ChatServer, f
     assert (reply.tokens_in, reply.tokens_out) == (11, 3)
 
 
-async def test_nothing_is_printed_to_a_terminal_without_logging_set_up(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = logging.getLogger()
-    handlers, root.handlers = root.handlers, []
-    try:
-        await retrying(tmp_path, line(status=500), line("Paris")).chat(ask())
-    finally:
-        root.handlers = handlers
-    assert capsys.readouterr() == ("", "")
-
-
 GOOD = None
 BUSY = TransportError("busy", status=429, retryable=True)
 FAILED = TransportError("failed", status=503, retryable=True)
@@ -231,33 +187,9 @@ async def test_good_replies_double_the_limit_until_the_server_first_objects() ->
     assert await crowded(limited(32), 6) == [2, 4, 8, 16, 32, 32]
 
 
-@pytest.mark.parametrize("objection", [BUSY, FAILED])
-async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_the_cap(objection: Exception) -> None:
-    permits = limited(6)
-    permits.release(await permits.acquire(), objection)
-    limits = await crowded(permits, 12)
-    assert limits == sorted(limits)
-    assert all(later - sooner <= 1 for sooner, later in pairwise(limits))
-    assert limits[-1] == 6
-
-
 async def test_many_429s_of_the_same_window_halve_it_once() -> None:
     permits = await grown(to=8)
     assert await window(permits, *[BUSY] * 8) == 4
-
-
-async def test_permits_are_given_in_the_order_of_asking() -> None:
-    permits = limited(1)
-    order: list[int] = []
-
-    async def one(number: int) -> None:
-        held = await permits.acquire()
-        order.append(number)
-        await asyncio.sleep(0)
-        permits.release(held, GOOD)
-
-    await asyncio.gather(*(one(number) for number in range(20)))
-    assert order == list(range(20))
 
 
 class Watched(LimitedModel):

@@ -89,12 +89,6 @@ async def test_a_call_that_only_gave_empty_messages_counts_for_what_it_wasted(tm
     assert meter.usage.by_purpose == {"answer": Usage(retries=1, wasted_tokens=24)}
 
 
-async def test_closing_a_meter_leaves_the_shared_model_open() -> None:
-    model = Priced()
-    await Meter(model).aclose()
-    assert not model.closed
-
-
 HOSTED = "openai:gpt-4o-2024-08-06@https://api.openai.com/v1"
 
 

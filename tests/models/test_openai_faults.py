@@ -146,17 +146,6 @@ async def test_the_wait_that_a_server_asks_for_is_read(
         assert mentions(error.message, f"wait {seconds:g} s", "HTTP 429")
 
 
-@pytest.mark.parametrize("broken", [Response(close=True), completion(cut=20)])
-async def test_a_broken_connection_may_be_tried_again(
-    chat_server: ChatServer, model: OpenAICompatible, broken: Response
-) -> None:
-    chat_server.play(broken)
-    error = await failed(model)
-    assert isinstance(error, TransportError)
-    assert "broke the connection" in error.message
-    assert error.retryable
-
-
 @pytest.mark.parametrize(
     ("body", "says", "retryable"),
     [
@@ -204,16 +193,6 @@ async def test_an_error_that_comes_with_status_200_keeps_its_own(
     error = await failed(model)
     assert isinstance(error, TransportError)
     assert (error.status, error.retryable) == (429, True)
-
-
-@pytest.mark.parametrize("text", [None, "", "  \n"])
-async def test_an_empty_message_says_what_it_wasted(
-    chat_server: ChatServer, model: OpenAICompatible, text: str | None
-) -> None:
-    chat_server.play(completion(text))
-    error = await failed(model)
-    assert isinstance(error, EmptyReplyError)
-    assert error.wasted_tokens == 14
 
 
 @pytest.mark.parametrize(

@@ -85,18 +85,6 @@ async def test_an_error_is_the_one_a_server_would_have_caused(tmp_path: Path) ->
     assert not caught.value.retryable
 
 
-async def test_a_request_without_a_line_is_shown_in_the_log_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = Scripted(script(tmp_path, {"purpose": "answer", "match": "Spain", "reply": "Madrid"}))
-    question = "Which  river\nruns through the capital of the country " + "x" * 200
-    with caplog.at_level("DEBUG", logger="beliefrag.models.scripted"), pytest.raises(ModelError) as caught:
-        await model.chat(ask(question))
-    assert 'purpose "answer"' in caught.value.message
-    assert "repeat" in caught.value.remedy
-    assert caplog.messages[-1].endswith("Which river runs through the capital of the country " + "x" * 28)
-
-
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

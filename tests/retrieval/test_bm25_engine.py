@@ -31,12 +31,6 @@ def test_equal_scores_come_by_id_even_when_the_cut_goes_through_them() -> None:
     assert found == ["zz", *sorted(ids)[:4]]
 
 
-def test_equal_scores_come_by_id_for_short_ids_beyond_ascii() -> None:
-    ids = ["é", "z", "a", "Ω", "漢", "\U0001f600", "A", "aa"]
-    index = Bm25Index.in_memory([Passage(own, "", "red grape") for own in ids])
-    assert [hit.passage.id for hit in index.search("red", 6)] == sorted(ids)[:6]
-
-
 def test_ranking_does_not_depend_on_how_the_index_was_built(tmp_path: Path) -> None:
     chance = random.Random(7)
     passages = [
@@ -56,12 +50,6 @@ def test_ranking_does_not_depend_on_how_the_index_was_built(tmp_path: Path) -> N
         assert [(hit.passage.id, hit.score) for hit in in_steps.search(query, 20)] == [
             (hit.passage.id, hit.score) for hit in at_once.search(query, 20)
         ]
-
-
-def test_an_index_without_passages_finds_nothing() -> None:
-    index = Bm25Index.in_memory([])
-    assert len(index) == 0
-    assert index.search("anything", 5) == []
 
 
 def test_passages_are_fetched_by_id_in_the_order_asked(shelf: list[Passage]) -> None:

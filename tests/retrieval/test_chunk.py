@@ -53,13 +53,6 @@ def test_a_few_words_at_the_end_stay_with_the_passage_before() -> None:
     assert split_text(f"{body}\n\nThe end of it.") == [f"{body}\nThe end of it."]
 
 
-def test_a_very_long_sentence_is_cut_between_words() -> None:
-    words = [f"w{n}" for n in range(450)]
-    pieces = split_text(" ".join(words))
-    assert " ".join(pieces).split() == words
-    assert [count_words(piece) for piece in pieces] == [100, 100, 100, 100, 50]
-
-
 def test_chinese_is_measured_in_characters() -> None:
     pieces = split_text("这是一个句子。" * 100)
     assert [count_words(piece) <= LONGEST for piece in pieces] == [True] * len(pieces)

@@ -100,16 +100,6 @@ def test_vectors_of_a_killed_process_are_used_again(tmp_path: Path) -> None:
     assert not [each for each in tmp_path.rglob("*") if each.name == "made" or each.name.startswith("new-")]
 
 
-def test_the_same_passages_give_the_same_bytes_in_whatever_order(tmp_path: Path, shelf: list[Passage]) -> None:
-    made = []
-    for number, passages in enumerate((shelf, shelf[::-1])):
-        open_dense(passages, tmp_path / str(number), WordVectors())
-        files = (each for each in (tmp_path / str(number)).rglob("*") if each.is_file())
-        made.append({each.name: each.read_bytes() for each in files})
-    assert made[0] == made[1]
-    assert {"keys.npy", "vectors.npy"} <= set(made[0])
-
-
 def test_equal_cosines_are_ordered_by_key() -> None:
     keys = np.array([5, 3, 9, 1], np.int64)
     vectors = PassageVectors(keys, np.array([[1, 0], [1, 0], [0, 1], [1, 0]], np.float16))

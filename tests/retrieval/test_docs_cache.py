@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval import IndexBusy, IndexWriter, docs_index, docs_index_path
+from beliefrag.retrieval import IndexWriter, docs_index, docs_index_path
 from beliefrag.retrieval.store import MANIFEST
 
 
@@ -52,9 +52,3 @@ def test_it_waits_for_another_process_that_refreshes_the_same_documents(docs: Pa
     threading.Timer(0.4, writer.close).start()
     index, _ = docs_index([docs], tmp_path / "cache")
     assert len(index) == 1
-
-
-def test_it_does_not_wait_for_ever(docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.indexing._WAIT_SECONDS", 0.2)
-    with IndexWriter(docs_index_path([docs], tmp_path / "cache")), pytest.raises(IndexBusy):
-        docs_index([docs], tmp_path / "cache")

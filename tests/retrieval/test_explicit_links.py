@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import Document, ReadPassage, cut_document
-from beliefrag.retrieval.linked.build import ReadBlock, build_graph
-from beliefrag.retrieval.linked.graph import Arrays, NameKind
+from beliefrag.retrieval.linked.graph import NameKind
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
 from beliefrag.retrieval.linked.words import split_text
 from beliefrag.retrieval.readers.text_files import find_markdown_links, slug
@@ -204,18 +202,3 @@ def test_passages_without_headings_and_links_are_ranked_by_the_ranker_alone(shel
     places, probabilities = retriever.ranker.rank(ranking.features, ranking.again.features)
     assert ranking.order == places.tolist()
     assert ranking.probabilities == probabilities.tolist()
-
-
-def test_blocks_that_cannot_be_written_to_are_read(tmp_path: Path) -> None:
-    # So they come from a worker of Ray.
-    def read(function: Callable[[Any], ReadBlock], blocks: Iterable[Any]) -> Iterator[ReadBlock]:
-        for block in map(function, blocks):
-            for rows in block.rows.values():
-                rows.flags.writeable = False
-            yield block
-
-    index_paths([write_manual(tmp_path / "manual")], tmp_path / "index")
-    rows = [row for block in Bm25Index.open(tmp_path / "index").read_rows() for row in block]
-    about = build_graph([rows[:2], rows[2:]], Arrays(), read)
-    assert about["links"] > 0
-    assert about == build_graph([rows], Arrays())

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -177,19 +176,6 @@ def test_a_kill_while_the_index_is_rewritten_loses_nothing(
     (extra / "empty").mkdir()
     index_paths([extra], tmp_path / "index")
     check_rerun(docs, tmp_path / "index", uninterrupted)
-
-
-def test_kills_at_random_moments_one_after_the_other(docs: Path, uninterrupted: Bm25Index, tmp_path: Path) -> None:
-    out, chance, left = tmp_path / "index", random.Random(11), 0
-    for _ in range(8):
-        child = start(docs, out, "never")
-        time.sleep(chance.uniform(0.01, 0.35))
-        child.kill()
-        child.wait(300)
-        now = check_what_is_left(out)
-        assert now >= left, "what one run committed, no later run lost"
-        left = now
-    check_rerun(docs, out, uninterrupted)
 
 
 def test_a_reader_never_sees_half_a_commit(docs: Path, uninterrupted: Bm25Index, tmp_path: Path) -> None:

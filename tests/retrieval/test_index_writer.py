@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +8,6 @@ import pytest
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index, IndexBusy, IndexWriter, PassageChange
-from beliefrag.retrieval import writer as writer_module
-from beliefrag.retrieval.store import dead_passages
 from beliefrag.types import Passage
 
 
@@ -43,15 +40,6 @@ def test_a_passage_with_a_known_id_replaces_it_within_and_across_commits(tmp_pat
     assert index.fingerprint == Bm25Index.in_memory([Passage("a", "", "four"), Passage("b", "", "other")]).fingerprint
 
 
-def test_adding_the_same_again_changes_nothing(tmp_path: Path, shelf: list[Passage]) -> None:
-    with IndexWriter(tmp_path / "index") as writer:
-        writer.add(shelf)
-    before = (tmp_path / "index" / "beliefrag-index.jsonl").read_bytes()
-    with IndexWriter(tmp_path / "index") as writer:
-        assert writer.add(shelf) == PassageChange(0, 0)
-    assert (tmp_path / "index" / "beliefrag-index.jsonl").read_bytes() == before
-
-
 def test_an_exception_drops_what_was_not_committed(tmp_path: Path, shelf: list[Passage]) -> None:
     def failing() -> Iterator[Passage]:
         yield from shelf[5:]
@@ -71,13 +59,6 @@ def test_a_second_writer_is_refused_until_the_first_is_done(tmp_path: Path, shel
             IndexWriter(tmp_path / "index")
     with IndexWriter(tmp_path / "index") as writer:
         assert len(writer) == len(shelf)
-
-
-def test_a_writer_that_was_forgotten_does_not_block_for_ever(tmp_path: Path) -> None:
-    IndexWriter(tmp_path / "index").add([Passage("a", "", "lost")])
-    gc.collect()
-    with IndexWriter(tmp_path / "index") as writer:
-        assert len(writer) == 0
 
 
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -165,22 +146,6 @@ def test_after_compaction_scores_are_those_of_a_fresh_index(tmp_path: Path, shel
     assert index.search("the lighthouse storm", 10) == fresh.search("the lighthouse storm", 10)
     assert len([item for item in (tmp_path / "index").iterdir() if item.is_dir()]) == 1
     assert stale.search("lighthouse", 1), "a reader of the old segments still works"
-
-
-def test_a_large_index_is_only_rewritten_when_it_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "QUICKLY_REWRITTEN", 5)
-    monkeypatch.setattr(writer_module, "THREADS", 1)
-    passages = [Passage(f"p{n}", "", f"text number {n}") for n in range(50)]
-    with IndexWriter(tmp_path / "index") as writer:
-        writer.add(passages)
-        writer.commit()
-        writer.delete(["p1", "p2"])
-        assert not writer.compact()
-        assert dead_passages(tmp_path / "index") == 2
-        writer.delete(["p3", "p4", "p5"])
-        assert writer.compact()
-        assert dead_passages(tmp_path / "index") == 0
-        assert len(writer) == 45
 
 
 def test_opening_what_is_no_index_says_so(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from beliefrag.errors import CorpusError
-from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
+from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.linked.graph import Links, NameGraph, NameKind, keep_longest, links_among, names_in_question
 from beliefrag.retrieval.linked.linked_retriever import FORMAT, LinkedRetriever, graph_in_memory
 from beliefrag.retrieval.linked.names import names_of
 from beliefrag.retrieval.linked.ranking import FEATURES, RERANK_FEATURES, Rerank, read_question
-from beliefrag.retrieval.linked.words import rarity_needed, split_passages, split_text
+from beliefrag.retrieval.linked.words import split_passages, split_text
 from beliefrag.types import Passage, Provenance
 
 QUESTION = "Where did the engineer who built the lighthouse at Cape Bruna study?"
@@ -215,14 +215,6 @@ def test_an_empty_query_and_an_empty_corpus_find_nothing(shelf: list[Passage]) -
     assert open_linked([]).search("anything", 5) == []
 
 
-def test_one_huge_file_is_indexed_and_searched(tmp_path: Path) -> None:
-    lines = [f"Station {n} reports that wind{n} blew. " for n in range(20_000)]
-    (tmp_path / "huge.txt").write_text("".join(lines))
-    index_paths(tmp_path / "huge.txt", tmp_path / "index")
-    found = open_linked(index=tmp_path / "index").search("What blew at station 12345, wind12345?", 1)
-    assert "wind12345" in found[0].passage.text
-
-
 def test_updates_and_deletes_end_where_a_fresh_build_does(tmp_path: Path, shelf: list[Passage]) -> None:
     wrong = [Passage(each.id, each.title, each.text + " Wrong.", each.source) for each in shelf[:4]]
     with IndexWriter(tmp_path / "grown") as writer:
@@ -343,9 +335,3 @@ def test_names_link_the_passages_of_a_handful_of_documents() -> None:
     graph = graph_in_memory(Bm25Index.in_memory([film, person, *others]))
     assert targets(graph, "film") == {"person"}
     assert targets(graph, "hill") == set()
-
-
-def test_a_word_of_three_passages_is_rare_enough_in_a_small_corpus_and_none_below_five_in_a_large_one() -> None:
-    assert (
-        rarity_needed(4) < rarity_needed(40) < rarity_needed(400) < rarity_needed(1_000) == rarity_needed(10**6) == 5.0
-    )

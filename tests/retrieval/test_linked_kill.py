@@ -82,25 +82,6 @@ def test_a_kill_at_any_moment_leaves_a_whole_graph_or_none(tmp_path: Path, shelf
     assert without > 5
 
 
-def test_a_reader_keeps_its_view_while_another_process_changes_the_index(tmp_path: Path, shelf: list[Passage]) -> None:
-    place = tmp_path / "index"
-    with IndexWriter(place) as writer:
-        writer.add(shelf)
-        writer.write_graph()
-    retriever = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(index=place))
-    before = retriever.search("Cape Bruna", 5)
-    change = (
-        "import sys; from beliefrag.retrieval import IndexWriter; from beliefrag.types import Passage\n"
-        "with IndexWriter(sys.argv[1]) as writer:\n"
-        "    writer.add([Passage('new', 'Cape Bruna ferry', 'The ferry of Cape Bruna sails daily.')])\n"
-        "    writer.write_graph()\n"
-    )
-    subprocess.run([sys.executable, "-c", change, str(place)], check=True)
-    assert retriever.search("Cape Bruna", 5) == before
-    again = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(index=place))
-    assert "new" in {hit.passage.id for hit in again.search("Cape Bruna", 5)}
-
-
 def test_a_writer_that_changed_passages_without_the_graph_is_noticed(tmp_path: Path, shelf: list[Passage]) -> None:
     place = tmp_path / "index"
     with IndexWriter(place) as writer:

@@ -107,15 +107,6 @@ def test_lines_of_markdown_count_front_matter_and_headings(tmp_path: Path, read:
     assert lines_of(tmp_path / "b.md", read) == [("#", "lines 3-4")]
 
 
-def test_lines_of_a_manual_page_are_those_of_the_file(tmp_path: Path, read: Read) -> None:
-    words = " ".join(f"word{n}" for n in range(70))
-    (tmp_path / "a.1.txt").write_text(
-        "NAME\n       a - first\n\n"
-        f"OPTIONS\n       -x\n           Alpha {words}\n\n       -y\n           Beta {words}\n"
-    )
-    assert lines_of(tmp_path / "a.1.txt", read)[1:] == [("Alpha", "line 6"), ("Beta", "line 9")]
-
-
 def test_the_first_entry_may_stand_right_below_its_heading(tmp_path: Path, read: Read) -> None:
     words = " ".join(f"word{n}" for n in range(70))
     (tmp_path / "a.5.txt").write_text(

@@ -276,15 +276,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
             new.replace(self.path)
 
     def _open(self) -> sqlite3.Connection:
-        try:
-            return self._check(_connect(self.path, "ro" if self._read_only else "rw"))
-        except sqlite3.OperationalError:
-            # A read-only medium has no place for the shared-memory file; without a log none is needed.
-            if not self._read_only or _beside(self.path, "-wal").exists():
-                raise
-            return self._check(_connect(self.path, "ro&immutable=1"))
-
-    def _check(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        db = _connect(self.path, "ro" if self._read_only else "rw")
         try:
             (application,), (version,) = (
                 db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")

@@ -155,24 +155,6 @@ def test_a_writer_of_an_index_that_was_overtaken_fails_and_can_run_again(opensea
     assert sorted(hit.passage.id for hit in engine.open().search("river", 5)) == ["a", "b", "c"]
 
 
-def test_documents_that_a_busy_server_refuses_are_sent_again(opensearch_server: OpenSearchServer) -> None:
-    engine = OpenSearchEngine(opensearch_server.url)
-    refused = [True]
-
-    def spoil(method: str, path: str, reply: Reply) -> Reply | None:
-        if "_bulk" in path and refused[0] and len(reply[1]["items"]) == 2:
-            refused[0] = False
-            opensearch_server.indices[engine.options.index].documents.pop("a")
-            items = [{"index": {"_id": "a", "status": 429, "error": {"type": "x", "reason": "queue"}}}]
-            return 200, {"took": 1, "errors": True, "items": items + reply[1]["items"][1:]}
-        return None
-
-    opensearch_server.spoil = spoil
-    engine.fill([Passage("a", "", "the river"), Passage("b", "", "a river")])
-    assert not refused[0]
-    assert [hit.passage.id for hit in engine.open().search("river", 5)] == ["a", "b"]
-
-
 def test_a_document_that_the_server_refuses_for_good_is_an_error(opensearch_server: OpenSearchServer) -> None:
     engine = OpenSearchEngine(opensearch_server.url)
 

@@ -50,29 +50,6 @@ def test_linked_retrieval_finds_the_same_on_every_engine(remote: RemoteEngine, s
     assert opened.identity in linked.identity
 
 
-def test_a_linked_search_is_one_search_and_one_lookup(
-    remote: RemoteEngine, shelf: list[Passage], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remote.fill(shelf)
-    opened = remote.open()
-    linked = link_engine(opened)
-    asked: list[str] = []
-
-    def watch(name: str) -> None:
-        real = getattr(opened.engine, name)
-
-        def ask(*arguments: object) -> object:
-            asked.append(name)
-            return real(*arguments)
-
-        monkeypatch.setattr(opened.engine, name, ask)
-
-    for name in ("find", "find_ids", "get", "first", "read_passages"):
-        watch(name)
-    assert linked.search(QUESTIONS[0], 5)
-    assert asked == ["find_ids", "get"]
-
-
 def test_an_index_that_changes_stops_linked_retrieval_too(remote: RemoteEngine, shelf: list[Passage]) -> None:
     remote.fill(shelf)
     opened = remote.open()

@@ -60,25 +60,6 @@ def test_a_lagging_replica_is_an_error(engine: OpenSearchEngine, opensearch_serv
         retriever.search("river", 2)
 
 
-def test_a_busy_server_is_asked_again_and_then_named(
-    engine: OpenSearchEngine, opensearch_server: OpenSearchServer
-) -> None:
-    retriever = engine.open()
-    busy = [2]
-
-    def spoil(method: str, path: str, reply: Reply) -> Reply | None:
-        if "_msearch" in path and busy[0]:
-            busy[0] -= 1
-            return 429, {"error": {"type": "es_rejected_execution_exception", "reason": "queue"}, "status": 429}
-        return None
-
-    opensearch_server.spoil = spoil
-    assert len(retriever.search("river", 2)) == 2
-    busy[0] = 100
-    with pytest.raises(RetrievalError, match="HTTP 429"):
-        retriever.search("river", 2)
-
-
 def test_a_server_that_stalls_is_left_after_the_timeout(
     engine: OpenSearchEngine, opensearch_server: OpenSearchServer
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -13,7 +11,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError, SettingsError
+from beliefrag.errors import BeliefRAGError, RetrievalError, SettingsError
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.engines.engine_retriever import EngineRetriever
 from beliefrag.retrieval.engines.filling import fill
@@ -69,29 +67,6 @@ def test_a_server_that_is_killed_while_it_is_filled_loses_and_doubles_nothing() 
                 hit.passage.id for hit in embedded.search(query, 5)
             ]
         retriever.close()
-
-
-def test_a_client_that_is_killed_leaves_a_table_that_the_next_run_completes(postgres: PostgresServer) -> None:
-    engine = PostgresEngine(postgres, "pg_textsearch")
-    program = (
-        "import os, sys; from beliefrag.retrieval.engines.filling import fill\n"
-        "from beliefrag.retrieval.engines.postgres import PostgresOptions, PostgresWriter\n"
-        "from tests.retrieval.engines.test_postgres_faults import edition\n"
-        "writer = PostgresWriter(PostgresOptions(url=sys.argv[1], table=sys.argv[2]))\n"
-        "fill(writer, [[(each, ('',))] for each in edition(1)], lambda _: True, lambda n: n < 100 or os.abort())"
-    )
-    ran = subprocess.run([sys.executable, "-c", program, engine.options.url, engine.options.table], check=False)
-    assert ran.returncode < 0
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            assert engine.fill(edition(1)).added == 300
-            break
-        except CorpusError:
-            # The server has not yet noticed that the client is gone.
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-    assert engine.open().fingerprint == Bm25Index.in_memory(edition(1)).fingerprint
 
 
 def test_a_server_that_stalls_ends_a_search_in_one_line(postgres: PostgresServer) -> None:
