@@ -35,7 +35,7 @@ def test_a_study_is_made_with_progress_and_shows_itself(
     assert json.loads((out / "frontier" / "numbers.json").read_text())["findings"] == list(found.findings)
     page = found._repr_html_()
     assert "<svg" in page and "<table>" in page and found.tables[0].title in page
-    again = studies.run("frontier", reuse=[out / "runs" / "comparison"], out=tmp_path / "again", options=OPTIONS)
+    again = studies.run("frontier", existing_run=out / "runs" / "comparison", out=tmp_path / "again", options=OPTIONS)
     assert again.numbers == found.numbers
     assert found.findings[0] in str(found) and found.tables[0].to_text() in str(found)
     assert capsys.readouterr() == ("", "")
@@ -55,6 +55,8 @@ def test_what_a_study_lacks_is_an_error(tmp_path: Path, settings: Settings) -> N
     data = [write_dataset(tmp_path, "north", 2)]
     with pytest.raises(studies.StudyError, match="sets of rows"):
         studies.run("holobench", data=data, out=tmp_path / "o", settings=settings)
+    with pytest.raises(studies.StudyError, match="several runs"):
+        studies.run("mechanism", existing_run=tmp_path, out=tmp_path / "o", settings=settings)
     with pytest.raises(studies.StudyError, match="several studies"):
         studies.run("all", data=data, out=tmp_path / "o", settings=settings)
     assert not (tmp_path / "o").exists()

@@ -76,15 +76,11 @@ def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:
     assert record["tables"]["points"][0]["F1"].keys() == {"value", "low", "high", "few"}
 
 
-def test_a_study_with_too_little_leaves_no_picture_and_no_table_of_an_earlier_time(tmp_path: Path) -> None:
-    written(tmp_path)
-    (tmp_path / "mine.csv").write_text("kept")
+def test_a_study_with_too_little_has_a_sentence_and_no_picture(tmp_path: Path) -> None:
     paper = (PaperValue("what", 0.5, None),)
     result = replace(StudyResult.insufficient("It needs more.", sample="nothing"), paper_values=paper)
     files = write_study(FRONTIER, result, {}, tmp_path)
     assert {path.name for path in files} == {"numbers.json", "index.md", "index.html"}
-    assert not (tmp_path / "figure.png").exists()
-    assert [path.name for path in tmp_path.glob("*.csv")] == ["mine.csv"]
     page = (tmp_path / "index.md").read_text()
     assert "It needs more." in page
     assert "| what | - | 0.500 |" in page, "a value that is not known"

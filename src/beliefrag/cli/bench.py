@@ -207,7 +207,7 @@ def study(
     *,
     out: Annotated[Path, option("DIR", "The folder of all studies and their runs.", "--out")],
     data: options.Data = None,
-    from_: Annotated[list[Path] | None, option("RUN", "Use the episodes of a run. Repeatable.", "--from")] = None,
+    from_: Annotated[Path | None, option("RUN", "Use the episodes of a run, and make none.", "--from")] = None,
     label: Annotated[str, option("NAME", "What makes an answer right: f1, exact_match, cover, judge.")] = "f1",
     methods: Annotated[str | None, option("NAMES", "What frontier compares; by default the paper's.")] = None,
     how: options.RunOptions,
@@ -227,17 +227,12 @@ def study(
     settings = given.load()
     right_by = parse_label(label)
     folders = join_paths(data, further) or []
-    if not folders and not from_:
-        raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
-    if not folders and (how.n or how.split):
-        raise SettingsError(
-            "--n and --split are for new runs, and without --data none is made.",
-            remedy="Leave them out, or name datasets with --data.",
-        )
+    if bool(folders) is bool(from_):
+        raise SettingsError("A study needs one source.", remedy="Name datasets with --data, or a run with --from.")
     spec = how.make_spec(settings, judge=label == "judge" or how.names_judge, download=bool(folders))
     with output.show_status("reading datasets"):
         prepared = prepare_studies(
-            chosen, out=out, data=folders, reuse=from_ or (), settings=settings, spec=spec, label=right_by
+            chosen, out=out, data=folders, existing_run=from_, settings=settings, spec=spec, label=right_by
         )
     raise typer.Exit(_make_studies(prepared, yes=how.yes))
 
@@ -246,8 +241,6 @@ def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
     """Make the runs that studies need, then each study from the records, then the index; return the exit code."""
     for name, why in prepared.left_out.items():
         output.print_notice(f"{name} is left out: {why}")
-    for name, folder in prepared.reusable.items():
-        output.print_notice(f"{folder} replaces the run {name}")
     plans = _print_previews(prepared)
     if prepared.spec.preview:
         return output.OK

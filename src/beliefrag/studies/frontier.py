@@ -68,10 +68,8 @@ class FrontierStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Name one run with all methods; an existing run only needs the one that is compared with others."""
-        named = self.methods or _PAPER_METHODS
-        methods = named if self.of in named else (*named, self.of)
-        return (RequiredRun("comparison", methods, sufficient_methods=methods if self.methods else (self.of,)),)
+        """Name one run with all methods."""
+        return (RequiredRun("comparison", tuple(dict.fromkeys((*(self.methods or _PAPER_METHODS), self.of)))),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
         """Compute means, differences and the Pareto front."""

@@ -144,13 +144,12 @@ class Recording:
     """The states of those episodes that measured any."""
 
     @classmethod
-    def read(cls, folder: Path, counts: Callable[[str], bool] = lambda dataset: True) -> Recording:
-        """Read the folder of a run, with the datasets whose name `counts` accepts."""
+    def read(cls, folder: Path) -> Recording:
+        """Read the folder of a run."""
         run, trajectories = read_trajectories(folder)
         asked = {
             (dataset, method, question_id)
             for dataset, record in run.datasets.items()
-            if counts(dataset)
             for method in run.methods
             for question_id in record.question_ids
         }
@@ -408,8 +407,6 @@ class DatasetKind:
     description: str
     """What they are, in the plural: "datasets of questions with short answers"."""
     includes: Callable[[Dataset], bool]
-    may_include: Callable[[str], bool] = lambda name: True
-    """Whether a dataset of an existing run, of which only the name is known, can be of this kind."""
 
 
 def _has_short_answers(dataset: Dataset) -> bool:
@@ -423,21 +420,13 @@ def _is_multi_hop(dataset: Dataset) -> bool:
 
 SHORT_ANSWERS = DatasetKind("datasets of questions with short answers", _has_short_answers)
 """Ordinary questions: neither sets of rows nor evidence that was made false on purpose."""
-MULTI_HOP = DatasetKind(
-    "datasets of questions that rest on several passages",
-    _is_multi_hop,
-    lambda name: name.casefold() not in {"nq", "triviaqa", "popqa", "rgb"},
-)
+MULTI_HOP = DatasetKind("datasets of questions that rest on several passages", _is_multi_hop)
 """At least half of the questions have two or more supporting passages."""
-# An existing run does not record the split of its questions: it is never used for these two.
-WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits(), lambda _: False)
-WITH_FALSE_PASSAGES = DatasetKind(
-    "datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits(), lambda _: False
-)
+WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits())
+WITH_FALSE_PASSAGES = DatasetKind("datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits())
 ROW_SETS = DatasetKind(
     "datasets of questions about sets of rows, such as HoloBench",
     lambda dataset: any(question.gold.is_set and question.gold.supporting for question in dataset.questions),
-    lambda name: "holobench" in name.casefold(),
 )
 
 
@@ -454,8 +443,6 @@ class RequiredRun:
     """What replaces passages that searches find."""
     splits: tuple[str, ...] | None = None
     """The splits of the questions, if the study is about certain ones; None for those that the user asked for."""
-    sufficient_methods: tuple[str, ...] | None = None
-    """The methods that an existing run must have to be used instead; None for all methods."""
     make_intervention: Callable[[str, Mapping[str, Recording]], Intervention] | None = None
     """Makes the answerability that calibrated methods decide with, from a dataset's name and earlier recordings."""
     after: tuple[str, ...] = ()
