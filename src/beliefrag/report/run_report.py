@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from beliefrag.methods import METHODS, find_profile, needs_calibration
+from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
-from beliefrag.policy import Thresholds
 from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
@@ -144,22 +143,11 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """Yield for each method with thresholds which were given in the run, chosen for a guarantee, or defaults."""
+    """Yield for each method with thresholds what was set in the run, and where the defaults come from."""
     for name in run.methods:
-        origin = METHODS[name].thresholds_from if name in METHODS else ""
-        if not origin:
-            continue
-        given = [each for each in run.method_options.get(name, "").split(",") if each]
-        chosen = ""
-        if needs_calibration(name):
-            profile = find_profile(name)
-            default = asdict(profile.apply_to(Thresholds()) if profile else Thresholds())
-            changed = {key: value for key, value in run.setups[name].thresholds.items() if default.get(key) != value}
-            if run.settings.get("max_error") is not None and (least := changed.pop("decline_below", "")):
-                chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: decline_below={least}; "
-            given += [f"{key}={value}" for key, value in changed.items()]
-        words = f"given in the run: {', '.join(given)}; " if given else ""
-        yield name, f"{words}{chosen}{'otherwise ' if given or chosen else ''}{origin}"
+        if name in METHODS and (origin := METHODS[name].thresholds_from):
+            used = _list_pairs(run.setups[name].thresholds) if needs_calibration(name) else run.method_options.get(name)
+            yield name, f"{used}; defaults: {origin}" if used else origin
 
 
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:
@@ -239,12 +227,9 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     columns = {"n": _count_questions, **_means(*_COSTS), "above the cap": above_cap}
     yield _cell_table("effort", "Effort", summary, columns, note)
     purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
-    for name, title, form, note in (
-        ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
-        ("tokens_by_purpose", "Tokens by purpose", _format_tokens, "Tokens in/out per question."),
-    ):
-        columns = {purpose.replace("_", " "): partial(form, purpose) for purpose in purposes}
-        yield _cell_table(name, title, summary, columns, note)
+    columns = {purpose.replace("_", " "): partial(_format_costs, purpose) for purpose in purposes}
+    note = "Model calls per question: tokens in/out."
+    yield _cell_table("purposes", "Calls and tokens by purpose", summary, columns, note)
 
 
 def _published_tables(summary: Summary) -> Iterator[Table]:
@@ -307,13 +292,10 @@ def _list_pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _format_calls(purpose: str, cell: Cell) -> str:
-    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
-
-
-def _format_tokens(purpose: str, cell: Cell) -> str:
+def _format_costs(purpose: str, cell: Cell) -> str:
     costs = cell.by_purpose.get(purpose, {})
-    return f"{costs.get('tokens_in', 0.0):,.0f}/{costs.get('tokens_out', 0.0):,.0f}" if cell.by_purpose else "-"
+    calls, read, written = (costs.get(part, 0.0) for part in ("calls", "tokens_in", "tokens_out"))
+    return f"{calls:.2f}: {read:,.0f}/{written:,.0f}" if cell.by_purpose else "-"
 
 
 def _format_mean(measure: str, cell: Cell) -> str:
