@@ -30,7 +30,7 @@ def test_different_runs_cannot_share_a_name() -> None:
 
 
 def test_options_are_read_from_the_name_and_beside_it() -> None:
-    (one,) = choose_studies("frontier:of=static,methods=static+no_rag")
+    (one,) = choose_studies("frontier:of=static,methods=no_rag+static")
     (other,) = choose_studies("frontier", {"of": "static", "methods": "no_rag,static"})
     assert one.options == other.options
     assert one.options.required_runs(StudyContext())[0].methods == ("no_rag", "static")

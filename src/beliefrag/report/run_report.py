@@ -15,7 +15,6 @@ from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, ope
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
-from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import MEAN, MEASURES, PURPOSE_COSTS, Cell, Summary
 from beliefrag.types import Usage
@@ -43,12 +42,9 @@ def write_report(summary: Summary, folder: Path) -> list[Path]:
         "tables.tex": "\n\n".join([f"% {first}", *tables]) + "\n",
         "report.html": report_page(summary).to_html(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"The report cannot be written to {folder}: {error.strerror}.") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in files]
 
 

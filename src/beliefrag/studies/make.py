@@ -98,46 +98,35 @@ def write_study(
     }
     texts = {NUMBERS_FILE: json.dumps(record, indent=1, allow_nan=False) + "\n"}
     texts |= {f"{table.name}.csv": table.to_csv() for table in result.tables}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        figure = result.open_figure()
-        pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
-        blocks: list[Block] = [study.extension.summary, *result.page_blocks(figure, _PICTURES[0])]
-        blocks += [Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes]
-        for name, facts in runs.items():
-            rows = [(what, _as_text(which)) for what, which in facts.items()]
-            blocks += [f"Run {name}:", Table.of_texts(name, "", ("what", "which"), rows)]
-        texts |= _page_texts(Page(study.extension.title, tuple(blocks)))
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
-    return [*(folder / name for name in texts), *pictures]
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = result.open_figure()
+    pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
+    blocks: list[Block] = [study.extension.summary, *result.page_blocks(figure, _PICTURES[0])]
+    blocks += [Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes]
+    for name, facts in runs.items():
+        rows = [(what, _as_text(which)) for what, which in facts.items()]
+        blocks += [f"Run {name}:", Table.of_texts(name, "", ("what", "which"), rows)]
+    return [*_write_texts(folder, texts | _page_texts(Page(study.extension.title, tuple(blocks)))), *pictures]
 
 
 def write_index(folder: Path, left_out: Mapping[str, str]) -> None:
     """Write the page that leads to all studies in the folder, and says why others were left out."""
-    blocks: list[Block] = ["In brackets: 95 % intervals over questions; ? marks one that rests on few of them."]
+    blocks: list[Block] = []
     for name in STUDIES:
         path = folder / name / NUMBERS_FILE
-        if name not in left_out and not path.exists():
-            continue
-        blocks += [Heading(STUDIES[name].title), STUDIES[name].summary]
         if name in left_out:
-            blocks.append(f"Not made: {left_out[name]}")
-            continue
-        try:
-            record = json.loads(path.read_bytes())
-            calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
-            blocks += [tuple(map(str, record["findings"])), f"{record['n']} Calibration: {', '.join(calibrations)}."]
-        except (ValueError, KeyError, TypeError):
-            raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
-        blocks.append(PageLink(f"The whole study: {name}", f"{name}/index"))
-    try:
-        for name, text in _page_texts(Page("Studies", tuple(blocks))).items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
+            blocks += [Heading(STUDIES[name].title), f"Not made: {left_out[name]}"]
+        elif path.exists():
+            findings = tuple(map(str, json.loads(path.read_bytes())["findings"]))
+            blocks += [Heading(STUDIES[name].title), STUDIES[name].summary, findings]
+            blocks.append(PageLink(f"The whole study: {name}", f"{name}/index"))
+    _write_texts(folder, _page_texts(Page("Studies", tuple(blocks))))
+
+
+def _write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
 
 
 def _page_texts(page: Page) -> dict[str, str]:
@@ -176,11 +165,6 @@ def _as_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {each}" for name, each in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _cannot_write(folder: Path, error: OSError) -> StudyError:
-    remedy = "Name another folder with --out."
-    return StudyError(f"The study cannot be written to {folder}: {error.strerror}.", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from beliefrag.runs.statistics import (
     mean_over_datasets,
     resample_weights,
 )
-from beliefrag.runs.summary import MEAN, MEASURES, measure_values
+from beliefrag.runs.summary import MEAN, measure_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ MIN_QUESTIONS = 2
 
 
 class StudyError(BeliefRAGError):
-    """A study lacks runs, datasets or methods that it needs, or its files cannot be written."""
+    """A study lacks runs, datasets or methods that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +120,8 @@ class StudyResult:
             yield "In brackets: 95 % bootstrap intervals over questions; ? marks one on fewer than 20 of them."
         yield from self.tables
 
-    def __str__(self) -> str:
-        """Return the findings, the tables and the notes for a terminal."""
-        tables = (f"\n{table.title}\n{table.to_text()}" for table in self.tables)
-        return "\n".join((*self.findings, *tables, self.sample, *self.notes))
-
     def _repr_html_(self) -> str:
         return Page("Study", (*self.page_blocks(self.open_figure()), self.sample, self.notes))._repr_html_()
-
-
-_SPECIAL_MEASURES = ("rows_needed", "rows_read", "row_recall_read", "false_read")
-"""Measures that only episodes on sets of rows, or with false passages, have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +167,6 @@ class Recording:
 
     def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
         """Return one value of a measure for each question, without failed episodes and those that lack the measure."""
-        known = {*MEASURES, *_SPECIAL_MEASURES, *(name for episode in self.episodes for name in episode.metrics)}
-        if measure not in known:
-            raise StudyError(f"There is no measure {measure!r}.", remedy=f"Known: {', '.join(sorted(known))}.")
         return measure_values(self.episodes_of(method, dataset), measure)
 
     def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:
