@@ -67,7 +67,7 @@ def report(
     run: _Run,
     out: Annotated[Path | None, option("DIR", "Where to write; by default report in the run's folder.")] = None,
 ) -> None:
-    """Print a run's numbers, and write them as Markdown, CSV, LaTeX and HTML. No model is asked.
+    """Print a run's numbers, and write them as Markdown, CSV and HTML. No model is asked.
 
     Example: beliefrag bench report runs/first
     """
@@ -209,7 +209,6 @@ def study(
     data: options.Data = None,
     from_: Annotated[Path | None, option("RUN", "Use the episodes of a run, and make none.", "--from")] = None,
     label: Annotated[str, option("NAME", "What makes an answer right: f1, exact_match, cover, judge.")] = "f1",
-    methods: Annotated[str | None, option("NAMES", "What frontier compares; by default the paper's.")] = None,
     how: options.RunOptions,
     given: GivenSettings,
 ) -> None:
@@ -221,9 +220,7 @@ def study(
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies
 
-    if methods and name.partition(":")[0] not in ("frontier", "all"):
-        raise SettingsError(f"--methods is for frontier; {name} has its own methods.", remedy="Leave it out.")
-    chosen = choose_studies(name, {"methods": methods} if methods else {})
+    chosen = choose_studies(name)
     settings = given.load()
     right_by = parse_label(label)
     folders = join_paths(data, further) or []

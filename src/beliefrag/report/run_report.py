@@ -11,6 +11,7 @@ from pathlib import Path
 
 from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
+from beliefrag.models.failures import one_line
 from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
@@ -28,18 +29,15 @@ _OUTCOMES = ("answered", "stopped", "abstained", "failed")
 _DIGITS = {"tokens": 0, "tokens_in": 0, "tokens_out": 0, "rounds": 2, "actions": 2, "calls": 2, "seconds": 2}
 """Decimal places of the measures that do not have three."""
 _SHOWN_IDS = 5
-_MESSAGE_LENGTH = 160
-"""Of a failure: the ids of questions, and the characters of its message, that are shown."""
+"""Of a failure: the ids of questions that are shown."""
 
 
 def write_report(summary: Summary, folder: Path) -> list[Path]:
     """Write all formats of the report into a folder, over those of an earlier one."""
     first = summary.first_line
-    tables = [table.to_latex() for table in report_tables(summary)]
     files = {
         "report.md": report_page(summary, with_figure=False).to_markdown(),
         "results.csv": f"# {first}\n{_tidy_csv(summary)}",
-        "tables.tex": "\n\n".join([f"% {first}", *tables]) + "\n",
         "report.html": report_page(summary).to_html(),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,10 +101,7 @@ def report_tables(summary: Summary) -> Iterator[Table]:
         for f in summary.failures:
             ids, more = " ".join(f.question_ids[:_SHOWN_IDS]), len(f.question_ids) - _SHOWN_IDS
             ids += f" and {more:,} more" if more > 0 else ""
-            # A server's message can be a whole page.
-            words = " ".join("".join(c if c.isprintable() else " " for c in f.message).split())
-            words = words if len(words) <= _MESSAGE_LENGTH else f"{words[:_MESSAGE_LENGTH]}…"
-            rows.append((f.cause, f.dataset, METHODS.title(f.method), str(len(f.question_ids)), ids, words))
+            rows.append((f.cause, f.dataset, METHODS.title(f.method), len(f.question_ids), ids, one_line(f.message)))
         headings = ("cause", "dataset", "method", "episodes", "questions", "first message")
         note = "By cause. None of them is in a mean; the command of the run tries them again."
         yield Table.of_texts("failures", "Failed episodes", headings, rows, note)

@@ -308,7 +308,6 @@ def prepare_studies(
 def run(
     name: str,
     *,
-    options: Mapping[str, Any] | None = None,
     progress: Callable[[StudyProgress], object] | None = None,
     control: RunControl | None = None,
     **how: Any,
@@ -317,12 +316,11 @@ def run(
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
-        options: Options of the study, by name.
         progress: Called at the beginning of each run and after every episode.
         control: Its `stop` and `cancel` end the runs early; the same call resumes them.
         how: The arguments of `prepare_studies`.
     """
-    prepared = prepare_studies(choose_studies(name, options), **how)
+    prepared = prepare_studies(choose_studies(name), **how)
     if len(prepared.studies) != 1:
         raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.bench.questions import Dataset
-from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.errors import BeliefRAGError
 from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
 from beliefrag.record import EpisodeSummary
@@ -476,17 +476,7 @@ STUDIES: Registry[Study, StudyContext] = Registry(
 """Every study, ours in the order of the paper."""
 
 
-def choose_studies(text: str, options: Mapping[str, Any] | None = None) -> tuple[ChosenStudy, ...]:
-    """Return the study named by `NAME` or `NAME:key=value,...`, or all of them for `all`.
-
-    With `all` each of the further options goes to the studies that have it.
-    """
-    given = dict(options or {})
-    if text != "all":
-        return (STUDIES.choose(text, {text.partition(":")[0].strip(): given}),)
-    studies = tuple(STUDIES.usable())
-    fields = {study.name: study.options.__dataclass_fields__ for study in studies}
-    if unused := [key for key in given if not any(key in own for own in fields.values())]:
-        raise SettingsError(f"No study has an option {unused[0]!r}.", remedy="Leave it out.")
-    known = {name: {key: given[key] for key in own if key in given} for name, own in fields.items()}
-    return tuple(STUDIES.choose(study.name, known) for study in studies)
+def choose_studies(text: str) -> tuple[ChosenStudy, ...]:
+    """Return the study named by `NAME` or `NAME:key=value,...`, or all of them for `all`."""
+    names = [each.name for each in STUDIES.usable()] if text == "all" else [text]
+    return tuple(map(STUDIES.choose, names))
