@@ -58,7 +58,6 @@ from beliefrag.opening import open_model
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
-from beliefrag.report.figure import draw_risk_coverage
 from beliefrag.report.table import Column, Table
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition
@@ -188,7 +187,7 @@ def risk(
 
     It is chosen on the held-out questions of a recorded run, for the policy with these `thresholds`. No model is asked.
     The result holds the calibration with its guarantees, and the curve; None where the policy declines every question.
-    `out` is a new file, or that of this calibration; the curve is drawn next to it.
+    `out` is a new file, or that of this calibration.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     if not thresholds.abstain:
@@ -220,8 +219,6 @@ def risk(
     if path:
         write_artifact(bounded, path)
         files.append(path)
-        if curve:
-            files += draw_risk_coverage(curve, guarantees, path.with_name(f"{path.stem}.risk"))
     tables = (calibration_tables.guarantee_table(guarantees),)
     return Result((bounded, curve), tables, tuple(warnings), tuple(files))
 

@@ -75,12 +75,6 @@ def test_what_the_model_was_not_shown_is_cited_only_where_the_rest_does_not_hold
     assert "Graz" in fallen_back.quote
 
 
-def test_without_passages_there_is_nothing_to_cite() -> None:
-    assert choose_citations("Who?", "me", []) == ()
-    assert find_nearest("Who?", []) == ()
-    assert choose_citations("Who?", "me", [Passage("e", "", " \n ")]) == ()
-
-
 def test_the_nearest_sentences_are_those_that_cover_the_question() -> None:
     found = find_nearest("How tall is the clock tower of Graz?", [DIRECTOR, OTHER])
     assert "clock tower" in found[0].quote

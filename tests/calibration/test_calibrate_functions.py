@@ -90,7 +90,7 @@ def test_a_bound_on_the_risk_is_chosen_and_only_written_where_a_file_is_named(su
     assert (found.files, file.read_bytes()) == ((), before)
     out = tmp_path / "with.json"
     written = calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)
-    assert [path.name for path in written.files] == ["with.json", "with.risk.png", "with.risk.pdf"]
+    assert [path.name for path in written.files] == ["with.json"]
     assert load_artifact(str(out)).guarantees == written.found[0].guarantees
     with pytest.raises(SettingsError, match="there already"):
         calibrate.risk(file, surveyed / "run", max_error=0.5, confidence=0.8, out=out)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from beliefrag.engine import loop
-from beliefrag.opening import assemble, choose_verifier
+from beliefrag.opening import choose_verifier
 from beliefrag.settings import Settings
-from beliefrag.types import Passage, Question
-from tests.support.episodes import script
-from tests.support.reading import calls, says
 
 EMBEDDED = "local:qwen2.5-coder-1.5b"
 SERVED = "openai:some-model"
@@ -36,19 +30,3 @@ def test_the_paper_profile_takes_the_form_of_the_model() -> None:
     assert choose_verifier(Settings(model=EMBEDDED), "beliefrag") == "slots"
     assert choose_verifier(Settings(model=SERVED), "beliefrag") == "structured"
     assert choose_verifier(Settings(model=SERVED, verifier="graded"), "beliefrag") == "graded"
-
-
-async def test_an_episode_of_lean_with_a_model_without_token_probabilities_is_one_stated_read(tmp_path: Path) -> None:
-    script(tmp_path, says("read", {"missing": "nothing", "answer": "Torsby", "sure": 10}))
-    settings = Settings(
-        model=f"scripted:{tmp_path / 'script.jsonl'}", method="lean", borrow="qwen2.5-coder-1.5b-lean", cache=False
-    )
-    assembly = assemble(settings, passages=[Passage("h", "Ada Holm", "Ada Holm was born in Torsby.")])
-    assert assembly.parts.verifier.name == "stated"
-    question = Question("Where was Ada Holm born?")
-    result = await loop.play(question, assembly.method, assembly.harness)
-    await assembly.aclose()
-    assert result.outcome == "answered" and result.answer == "Torsby"
-    assert calls(result) == {"read": 1}
-    measured = result.steps[-1].diagnostics
-    assert measured and measured.uncertainty == 0.0, "10 of 10 is what the model stated"

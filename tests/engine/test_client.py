@@ -80,16 +80,6 @@ def test_what_cannot_be_opened_is_refused_with_what_to_give(
     assert remedy in refused.value.remedy
 
 
-def test_a_retriever_whose_scores_have_no_say_is_told_in_the_trace(tmp_path: Path) -> None:
-    plain = PlannedRetriever(hits("a"))
-    plain.score_scale = None  # type: ignore[assignment]
-    with BeliefRAG(retriever=plain, **given(tmp_path)) as rag:
-        result = rag.ask("Which ship?")
-    diagnostics = [step.diagnostics for step in result.steps if step.diagnostics]
-    assert [x.relevance for x in diagnostics] == [0.0, 0.5]
-    assert result.made_with["relevance"].startswith("0.5 for all evidence")
-
-
 def test_a_question_is_answered_from_a_folder_of_documents(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -21,7 +21,7 @@ from beliefrag.record import Episode
 from beliefrag.types import Action, Budget, Hit, Passage, Question
 from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, published_method, script, verdict
-from tests.support.reading import actions, calls, says, why
+from tests.support.reading import calls, says
 
 FLAWED = verdict(0.1, 0.9, 1.0, unhelpful=[2]) | {"repeat": True}
 CORRECTED = says("rewriter", "other words", repeat=True)
@@ -94,13 +94,6 @@ async def play_case(folder: Path, name: str, budget: Budget) -> tuple[Episode, l
     return result, retriever.queries
 
 
-def cost_before_last(result: Episode, purpose: str) -> int:
-    """The tokens that were spent when the last call of that purpose began."""
-    finished = result.calls
-    last = max(place for place, event in enumerate(finished) if event.purpose == purpose)
-    return sum(event.tokens_in + event.tokens_out for event in finished[:last])
-
-
 @pytest.mark.parametrize("name", CASES)
 async def test_wherever_the_budget_ends_the_call_that_would_end_above_it_is_the_first_that_is_not_begun(
     tmp_path: Path, name: str
@@ -119,34 +112,6 @@ async def test_wherever_the_budget_ends_the_call_that_would_end_above_it_is_the_
         assert bound.steps[-1].tokens == bounded_tokens(bound), "what is told is what was used"
         if measured := bound.steps[-1].diagnostics:
             assert measured.cost == pytest.approx(bounded_tokens(bound) / budget.tokens)
-
-
-async def test_a_query_that_was_not_asked_for_is_not_told_as_nothing_missing(tmp_path: Path) -> None:
-    free, _ = await play_case(tmp_path, "query after a trigger", Budget())
-    budget = Budget(tokens=cost_before_last(free, "query_writer") + 100)
-    bound, _ = await play_case(tmp_path, "query after a trigger", budget)
-    assert bound.steps[-2].search and bound.steps[-2].search.query is None
-    assert actions(bound)[-2:] == ["RETRIEVE", "STOP"]
-    assert "nothing left to search for" not in why(bound)
-
-
-@pytest.mark.parametrize("name", ["corrected query", "rewritten query"])
-async def test_a_query_that_could_not_be_changed_is_not_searched_for_again(tmp_path: Path, name: str) -> None:
-    free, _ = await play_case(tmp_path, name, Budget())
-    budget = Budget(tokens=cost_before_last(free, "rewriter") + 100)
-    bound, queries = await play_case(tmp_path, name, budget)
-    assert actions(bound) == ["RETRIEVE", "VERIFY", "REWRITE", "STOP"]
-    assert bound.steps[-2].rewritten == "Which?"
-    assert queries == ["Which?"]
-
-
-async def test_a_rewritten_query_is_searched_for_where_the_query_writer_does_not_fit(tmp_path: Path) -> None:
-    model = PricedModel(script(tmp_path, FLAWED, CORRECTED, ANSWER), verifier=300, rewriter=550)
-    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    result = await play(model, retriever, method=APART, budget=Budget(tokens=1_000))
-    assert retriever.queries == ["Which?", "other words"]
-    assert calls(result) == {"verifier": 1, "rewriter": 1, "answer": 1}
-    assert bounded_tokens(result) < 1_000
 
 
 def model_calls(model: ChatModel, tokens: int) -> ModelCalls:

@@ -35,10 +35,6 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat_server: ChatServer
     return asked
 
 
-def repairs(result: Episode) -> list[dict[str, int]]:
-    return [dict(call.repairs) for call in result.calls]
-
-
 def failed(result: Episode, cause: str, *words: str) -> None:
     assert (result.outcome, result.cause, result.answer) == ("failed", cause, None)
     assert result.error is not None and "\n" not in result.message
@@ -70,43 +66,6 @@ def test_a_server_that_is_busy_is_asked_again(ask: Callable[[], Episode], chat_s
     assert result.outcome == "answered"
     assert result.usage.retries == 1
     assert result.usage.calls == 2
-
-
-def test_a_server_that_keeps_failing_is_given_up_on(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
-    chat_server.play(failure(500, "boom"))
-    failed(ask(), "TransportError", "500")
-
-
-def test_an_empty_message_is_asked_for_once_more(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
-    chat_server.play(completion(""), well)
-    result = ask()
-    assert result.outcome == "answered"
-    assert (result.usage.calls, result.usage.retries) == (2, 1)
-    assert result.usage.wasted_tokens > 0
-
-
-def test_a_server_that_only_sends_empty_messages_fails(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
-    chat_server.play(completion(""))
-    failed(ask(), "EmptyReplyError", "empty")
-
-
-def test_text_around_the_json_is_passed_over_and_counted(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
-    chat_server.play(completion(f"Certainly! Here it is:\n```json\n{VERDICT}\n```\nAnything else?"), well)
-    result = ask()
-    assert result.outcome == "answered"
-    assert repairs(result)[0] == {"repaired": 1}
-
-
-def test_nonsense_from_the_verifier_is_read_with_caution(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
-    chat_server.play(completion("The moon is made of cheese."), completion("Or of glass."), well)
-    result = ask()
-    assert result.outcome == "stopped"
-    assert repairs(result)[:2] == [{"asked_again": 1}, {"unusable": 1}]
-
-
-def test_a_body_that_is_no_completion_fails(ask: Callable[[], Episode], chat_server: ChatServer) -> None:
-    chat_server.play(Response(b"<html>It works!</html>", content_type="text/html"))
-    failed(ask(), "TransportError", "web page", "base URL")
 
 
 def test_what_was_paid_for_before_a_failure_is_not_paid_for_again(

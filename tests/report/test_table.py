@@ -39,7 +39,6 @@ def test_no_cell_can_break_out_of_its_form() -> None:
     markdown = TABLE.to_markdown().splitlines()
     assert len({line.replace("\\|", "").count("|") for line in markdown}) == 1
     assert "<script" not in TABLE.to_markdown() + TABLE.to_html() + TABLE._repr_html_()
-    assert r"\_\$" in TABLE.to_latex()
 
 
 def test_a_data_frame_has_the_values_and_needs_pandas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from beliefrag.studies.belief import (
     belief_matrix,
     measure_held_out_auc,
     rank_correlation,
-    signal_auc,
     split_into_levels,
 )
 from beliefrag.studies.study import StateTable
@@ -57,17 +56,6 @@ def worked_out(trajectories: list[Trajectory]) -> StudyResult:
     return BeliefStudy().analyse({"comparison": recording(trajectories)}, StudyContext())
 
 
-def test_the_auc_of_four_states_by_hand() -> None:
-    # Right ones have 0.9 and 0.4, wrong ones 0.5 and 0.1: of four pairs three are in order.
-    own = [(0.9, True), (0.4, True), (0.5, False), (0.1, False)]
-    examples = examples_of([trajectory(f"q{k}", state(sufficiency=s, right=r)) for k, (s, r) in enumerate(own)])
-    found = signal_auc(belief_matrix(examples)[:, 0], examples)
-    assert found is not None
-    assert found.value == 0.75
-    alike = examples_of([trajectory(f"q{k}", state(right=True)) for k in range(9)])
-    assert signal_auc(belief_matrix(alike)[:, 0], alike) is None
-
-
 def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
     result = worked_out(planted(strength=0.6))
     auc = {name: row["AUC"] for name, row in rows_of(result, "auc", "signal").items()}
@@ -76,12 +64,6 @@ def test_a_planted_signal_is_found_in_the_dimension_that_has_it() -> None:
     assert auc["answerability"].value == auc["sufficiency"].value
     assert auc["reliability"].low < 0.5 < auc["reliability"].high
     assert mentions(result.paper_note, "uncertainty", "sufficiency")
-
-
-def test_no_signal_is_not_found() -> None:
-    auc = rows_of(worked_out(planted(strength=0.0)), "auc", "signal")
-    for name in ("sufficiency", "all jointly"):
-        assert auc[name]["AUC"].low < 0.5 < auc[name]["AUC"].high, name
 
 
 def areas_of(trajectories: list[Trajectory], *, seed: int = 0, resamples: int = 40) -> HeldOutAuc:

@@ -13,7 +13,7 @@ from beliefrag.bench.setup import RunSpec
 from beliefrag.settings import Settings
 from tests.support.bench_runs import write_dataset, write_script
 
-OPTIONS = {"methods": "static,no_rag", "of": "static"}
+NAME = "frontier:of=static,methods=static+no_rag"
 
 
 @pytest.fixture
@@ -28,33 +28,24 @@ def test_a_study_is_made_with_progress_and_shows_itself(
     data = [write_dataset(tmp_path, name, 3) for name in ("north", "south")]
     seen: list[studies.StudyProgress] = []
     out = tmp_path / "studies"
-    found = studies.run("frontier", data=data, out=out, options=OPTIONS, settings=settings, progress=seen.append)
+    found = studies.run(NAME, data=data, out=out, settings=settings, progress=seen.append)
     assert {each.run for each in seen} == {"comparison"}
     assert (seen[0].progress.done, seen[-1].progress.done) == (0, 12)
     assert found.numbers["of"] == "static"
     assert json.loads((out / "frontier" / "numbers.json").read_text())["findings"] == list(found.findings)
     page = found._repr_html_()
     assert "<svg" in page and "<table>" in page and found.tables[0].title in page
-    again = studies.run("frontier", reuse=[out / "runs" / "comparison"], out=tmp_path / "again", options=OPTIONS)
+    again = studies.run(NAME, existing_run=out / "runs" / "comparison", out=tmp_path / "again")
     assert again.numbers == found.numbers
-    assert found.findings[0] in str(found) and found.tables[0].to_text() in str(found)
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_measure_that_no_episode_has_is_refused_with_the_known_ones(tmp_path: Path, settings: Settings) -> None:
-    studies.run(
-        "frontier", data=[write_dataset(tmp_path, "north", 2)], out=tmp_path, options=OPTIONS, settings=settings
-    )
-    recording = studies.Recording.read(tmp_path / "runs" / "comparison")
-    assert len(recording.values("static", "north", "rounds")) == 2
-    with pytest.raises(studies.StudyError, match=r"'abstained'.*f1.*rounds"):
-        recording.values("static", "north", "abstained")
 
 
 def test_what_a_study_lacks_is_an_error(tmp_path: Path, settings: Settings) -> None:
     data = [write_dataset(tmp_path, "north", 2)]
     with pytest.raises(studies.StudyError, match="sets of rows"):
         studies.run("holobench", data=data, out=tmp_path / "o", settings=settings)
+    with pytest.raises(studies.StudyError, match="several runs"):
+        studies.run("mechanism", existing_run=tmp_path, out=tmp_path / "o", settings=settings)
     with pytest.raises(studies.StudyError, match="several studies"):
         studies.run("all", data=data, out=tmp_path / "o", settings=settings)
     assert not (tmp_path / "o").exists()
@@ -69,7 +60,7 @@ def test_a_study_that_was_stopped_says_so_and_goes_on(tmp_path: Path, settings: 
         if each.progress.done:
             control.stop()
 
-    how = {"data": data, "out": tmp_path / "studies", "options": OPTIONS, "settings": settings, "spec": spec}
+    how = {"data": data, "out": tmp_path / "studies", "settings": settings, "spec": spec}
     with pytest.raises(studies.StudyError, match="stopped"):
-        studies.run("frontier", concurrency=1, progress=stop, control=control, **how)  # type: ignore[arg-type]
-    assert studies.run("frontier", **how).numbers["of"] == "static"  # type: ignore[arg-type]
+        studies.run(NAME, concurrency=1, progress=stop, control=control, **how)
+    assert studies.run(NAME, **how).numbers["of"] == "static"  # type: ignore[arg-type]

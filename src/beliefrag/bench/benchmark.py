@@ -266,7 +266,7 @@ async def carry_out_async(
 
 
 def report(folder: str | Path, *, out: str | Path | None = None) -> Result[Summary]:
-    """Return the numbers of a run, with intervals; with `out` also write them as Markdown, CSV, LaTeX and HTML."""
+    """Return the numbers of a run, with intervals; with `out` also write them as Markdown, CSV and HTML."""
     summary = summarise(Path(folder))
     files = () if out is None else tuple(write_report(summary, Path(out)))
     notes = (f"note: {note}" for note in mean_notes(summary))

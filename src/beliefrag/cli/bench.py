@@ -67,7 +67,7 @@ def report(
     run: _Run,
     out: Annotated[Path | None, option("DIR", "Where to write; by default report in the run's folder.")] = None,
 ) -> None:
-    """Print a run's numbers, and write them as Markdown, CSV, LaTeX and HTML. No model is asked.
+    """Print a run's numbers, and write them as Markdown, CSV and HTML. No model is asked.
 
     Example: beliefrag bench report runs/first
     """
@@ -207,9 +207,8 @@ def study(
     *,
     out: Annotated[Path, option("DIR", "The folder of all studies and their runs.", "--out")],
     data: options.Data = None,
-    from_: Annotated[list[Path] | None, option("RUN", "Use the episodes of a run. Repeatable.", "--from")] = None,
+    from_: Annotated[Path | None, option("RUN", "Use the episodes of a run, and make none.", "--from")] = None,
     label: Annotated[str, option("NAME", "What makes an answer right: f1, exact_match, cover, judge.")] = "f1",
-    methods: Annotated[str | None, option("NAMES", "What frontier compares; by default the paper's.")] = None,
     how: options.RunOptions,
     given: GivenSettings,
 ) -> None:
@@ -221,23 +220,16 @@ def study(
     from beliefrag.studies.make import prepare_studies
     from beliefrag.studies.study import choose_studies
 
-    if methods and name.partition(":")[0] not in ("frontier", "all"):
-        raise SettingsError(f"--methods is for frontier; {name} has its own methods.", remedy="Leave it out.")
-    chosen = choose_studies(name, {"methods": methods} if methods else {})
+    chosen = choose_studies(name)
     settings = given.load()
     right_by = parse_label(label)
     folders = join_paths(data, further) or []
-    if not folders and not from_:
-        raise SettingsError("A study needs episodes.", remedy="Name datasets with --data, or a run with --from.")
-    if not folders and (how.n or how.split):
-        raise SettingsError(
-            "--n and --split are for new runs, and without --data none is made.",
-            remedy="Leave them out, or name datasets with --data.",
-        )
+    if bool(folders) is bool(from_):
+        raise SettingsError("A study needs one source.", remedy="Name datasets with --data, or a run with --from.")
     spec = how.make_spec(settings, judge=label == "judge" or how.names_judge, download=bool(folders))
     with output.show_status("reading datasets"):
         prepared = prepare_studies(
-            chosen, out=out, data=folders, reuse=from_ or (), settings=settings, spec=spec, label=right_by
+            chosen, out=out, data=folders, existing_run=from_, settings=settings, spec=spec, label=right_by
         )
     raise typer.Exit(_make_studies(prepared, yes=how.yes))
 
@@ -246,8 +238,6 @@ def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
     """Make the runs that studies need, then each study from the records, then the index; return the exit code."""
     for name, why in prepared.left_out.items():
         output.print_notice(f"{name} is left out: {why}")
-    for name, folder in prepared.reusable.items():
-        output.print_notice(f"{folder} replaces the run {name}")
     plans = _print_previews(prepared)
     if prepared.spec.preview:
         return output.OK

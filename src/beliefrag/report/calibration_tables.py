@@ -8,7 +8,6 @@ from dataclasses import asdict
 from beliefrag.calibration import Artifact, Guarantee
 from beliefrag.calibration.artifact import (
     Bin,
-    IsotonicFit,
     LogisticFit,
     PartCount,
     PlattFit,
@@ -21,8 +20,6 @@ from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import LABELS, Trajectory
 
-_WIDTH = 30
-"""How many characters a bar of the reliability curve has."""
 _INTERVAL = "95 % interval"
 _table = Table.of_texts
 
@@ -116,16 +113,11 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
     chosen = artifact.answerability.kind
     kinds = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in report.selection.items()]
     yield _table("kinds", "Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), kinds)
-    for kind, coefficients in report.coefficients.items():
-        title = f"Coefficients of the {kind} kind, fitted on xfit" + (" (chosen)" if kind == chosen else "")
-        yield _coefficient_table(title, coefficients)
+    yield _coefficient_table(f"Coefficients of the {chosen} kind, fitted on xfit", report.coefficients.get(chosen, {}))
     yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", report.alone)
-    if artifact.contaminated or isinstance(artifact.answerability, IsotonicFit):
-        yield _table("numbers", "The numbers in use", ("name", "value"), _numbers_in_use(artifact))
     if report.held_out:
-        title = "Reliability on held-out questions: # what came true, | what was predicted"
-        headings = ("predicted", "states", "mean", "came true", "0" + " " * (_WIDTH - 2) + "1")
-        yield _table("reliability", title, headings, map(_bin_row, report.held_out.curve))
+        headings = ("predicted", "states", "mean", "came true")
+        yield _table("reliability", "Reliability on held-out questions", headings, map(_bin_row, report.held_out.curve))
     if (value := artifact.fit.retrieval_value) is not None:
         title = "Retrieval value: searches from a state that was not answerable"
         yield _counts_table(
@@ -208,20 +200,13 @@ def _auc_table(title: str, aucs: Mapping[str, float]) -> Table:
 
 def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
     fitted = artifact.answerability
-    if isinstance(fitted, IsotonicFit):
-        for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
-            yield f"at {score:.3f}", f"{probability:.3f}"
     if isinstance(fitted, LogisticFit | PlattFit):
         weights = asdict(fitted.weights) if isinstance(fitted, LogisticFit) else {"slope": fitted.slope}
         yield from ((name, f"{weight:+.4f}") for name, weight in {"intercept": fitted.intercept, **weights}.items())
 
 
 def _bin_row(found: Bin) -> tuple[str, ...]:
-    filled = round(found.observed * _WIDTH)
-    bar = list("#" * filled + "." * (_WIDTH - filled))
-    bar[min(_WIDTH - 1, round(found.predicted * _WIDTH))] = "|"
-    means = f"{found.predicted:.3f}", f"{found.observed:.3f}"
-    return (f"{found.low:.1f}-{found.high:.1f}", f"{found.states:,}", *means, "".join(bar))
+    return f"{found.low:.1f}-{found.high:.1f}", f"{found.states:,}", f"{found.predicted:.3f}", f"{found.observed:.3f}"
 
 
 def _interval(found: Estimate, digits: int = 3) -> str:

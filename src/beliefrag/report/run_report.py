@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from beliefrag.methods import METHODS, find_profile, needs_calibration
+from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
-from beliefrag.policy import Thresholds
+from beliefrag.models.failures import one_line
 from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, open_figure
 from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
-from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import MEAN, MEASURES, PURPOSE_COSTS, Cell, Summary
 from beliefrag.types import Usage
@@ -30,26 +29,20 @@ _OUTCOMES = ("answered", "stopped", "abstained", "failed")
 _DIGITS = {"tokens": 0, "tokens_in": 0, "tokens_out": 0, "rounds": 2, "actions": 2, "calls": 2, "seconds": 2}
 """Decimal places of the measures that do not have three."""
 _SHOWN_IDS = 5
-_MESSAGE_LENGTH = 160
-"""Of a failure: the ids of questions, and the characters of its message, that are shown."""
+"""Of a failure: the ids of questions that are shown."""
 
 
 def write_report(summary: Summary, folder: Path) -> list[Path]:
     """Write all formats of the report into a folder, over those of an earlier one."""
     first = summary.first_line
-    tables = [table.to_latex() for table in report_tables(summary)]
     files = {
         "report.md": report_page(summary, with_figure=False).to_markdown(),
         "results.csv": f"# {first}\n{_tidy_csv(summary)}",
-        "tables.tex": "\n\n".join([f"% {first}", *tables]) + "\n",
         "report.html": report_page(summary).to_html(),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"The report cannot be written to {folder}: {error.strerror}.") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in files]
 
 
@@ -108,10 +101,7 @@ def report_tables(summary: Summary) -> Iterator[Table]:
         for f in summary.failures:
             ids, more = " ".join(f.question_ids[:_SHOWN_IDS]), len(f.question_ids) - _SHOWN_IDS
             ids += f" and {more:,} more" if more > 0 else ""
-            # A server's message can be a whole page.
-            words = " ".join("".join(c if c.isprintable() else " " for c in f.message).split())
-            words = words if len(words) <= _MESSAGE_LENGTH else f"{words[:_MESSAGE_LENGTH]}…"
-            rows.append((f.cause, f.dataset, METHODS.title(f.method), str(len(f.question_ids)), ids, words))
+            rows.append((f.cause, f.dataset, METHODS.title(f.method), len(f.question_ids), ids, one_line(f.message)))
         headings = ("cause", "dataset", "method", "episodes", "questions", "first message")
         note = "By cause. None of them is in a mean; the command of the run tries them again."
         yield Table.of_texts("failures", "Failed episodes", headings, rows, note)
@@ -144,22 +134,11 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
-    """Yield for each method with thresholds which were given in the run, chosen for a guarantee, or defaults."""
+    """Yield for each method with thresholds what was set in the run, and where the defaults come from."""
     for name in run.methods:
-        origin = METHODS[name].thresholds_from if name in METHODS else ""
-        if not origin:
-            continue
-        given = [each for each in run.method_options.get(name, "").split(",") if each]
-        chosen = ""
-        if needs_calibration(name):
-            profile = find_profile(name)
-            default = asdict(profile.apply_to(Thresholds()) if profile else Thresholds())
-            changed = {key: value for key, value in run.setups[name].thresholds.items() if default.get(key) != value}
-            if run.settings.get("max_error") is not None and (least := changed.pop("decline_below", "")):
-                chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: decline_below={least}; "
-            given += [f"{key}={value}" for key, value in changed.items()]
-        words = f"given in the run: {', '.join(given)}; " if given else ""
-        yield name, f"{words}{chosen}{'otherwise ' if given or chosen else ''}{origin}"
+        if name in METHODS and (origin := METHODS[name].thresholds_from):
+            used = _list_pairs(run.setups[name].thresholds) if needs_calibration(name) else run.method_options.get(name)
+            yield name, f"{used}; defaults: {origin}" if used else origin
 
 
 def cost_lines(summary: Summary) -> list[tuple[str, str]]:
@@ -239,12 +218,9 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     columns = {"n": _count_questions, **_means(*_COSTS), "above the cap": above_cap}
     yield _cell_table("effort", "Effort", summary, columns, note)
     purposes = sorted({purpose for cell in summary.cells for purpose in cell.by_purpose})
-    for name, title, form, note in (
-        ("calls", "Calls by purpose", _format_calls, "Model calls per question."),
-        ("tokens_by_purpose", "Tokens by purpose", _format_tokens, "Tokens in/out per question."),
-    ):
-        columns = {purpose.replace("_", " "): partial(form, purpose) for purpose in purposes}
-        yield _cell_table(name, title, summary, columns, note)
+    columns = {purpose.replace("_", " "): partial(_format_costs, purpose) for purpose in purposes}
+    note = "Model calls per question: tokens in/out."
+    yield _cell_table("purposes", "Calls and tokens by purpose", summary, columns, note)
 
 
 def _published_tables(summary: Summary) -> Iterator[Table]:
@@ -307,13 +283,10 @@ def _list_pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _format_calls(purpose: str, cell: Cell) -> str:
-    return f"{cell.by_purpose.get(purpose, {}).get('calls', 0.0):.2f}" if cell.by_purpose else "-"
-
-
-def _format_tokens(purpose: str, cell: Cell) -> str:
+def _format_costs(purpose: str, cell: Cell) -> str:
     costs = cell.by_purpose.get(purpose, {})
-    return f"{costs.get('tokens_in', 0.0):,.0f}/{costs.get('tokens_out', 0.0):,.0f}" if cell.by_purpose else "-"
+    calls, read, written = (costs.get(part, 0.0) for part in ("calls", "tokens_in", "tokens_out"))
+    return f"{calls:.2f}: {read:,.0f}/{written:,.0f}" if cell.by_purpose else "-"
 
 
 def _format_mean(measure: str, cell: Cell) -> str:

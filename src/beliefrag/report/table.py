@@ -1,4 +1,4 @@
-"""Tables, and pages of text, tables and pictures, in every output format: text, Markdown, HTML, LaTeX, CSV, pandas.
+"""Tables, and pages of text, tables and pictures, in every output format: text, Markdown, HTML, CSV, pandas.
 
 Cells stay values until a format writes them. All text is treated as untrusted: no format lets it become markup.
 """
@@ -19,7 +19,6 @@ from beliefrag.runs.estimate import Estimate
 
 CellValue = Estimate | float | int | str | None
 """The value of a cell. None is a dash on a page and an empty field in a file."""
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +116,6 @@ class Table:
         head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.texts)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-    def to_latex(self) -> str:
-        """Return a table environment for the booktabs package."""
-        head, *rows = (" & ".join(map(_escape_latex, line)) + r" \\" for line in (self.headings, *self.texts))
-        begin = rf"\caption{{{_escape_latex(self.caption)}}}", rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}"
-        end = r"\bottomrule", r"\end{tabular}", r"\end{table}"
-        return "\n".join([r"\begin{table}", r"\centering", *begin, r"\toprule", head, r"\midrule", *rows, *end])
 
     def to_csv(self) -> str:
         """Return CSV for programs: nothing is rounded, and bounds have columns of their own."""
@@ -288,7 +280,3 @@ def _escape_markdown(text: str) -> str:
 
 def _escape_cell(cell: str) -> str:
     return re.sub(r"([\\|\[])", r"\\\1", " ".join(cell.split())).replace("<", "&lt;")
-
-
-def _escape_latex(text: str) -> str:
-    return re.sub(r"[\\~^&%$#_{}]", lambda match: _LATEX.get(match[0], f"\\{match[0]}"), " ".join(text.split()))

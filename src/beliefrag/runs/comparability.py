@@ -6,13 +6,13 @@ Each caller chooses the aspects that count, and what may differ within them.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from beliefrag.policy import Thresholds
-from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord, thresholds_of
+from beliefrag.runs.record import CalibrationRecord, RunRecord
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
@@ -58,7 +58,6 @@ def differences(
     *,
     is_same_model: Callable[[str, str], bool] = operator.eq,
     prompts: Collection[str] | None = None,
-    free_thresholds: Collection[str] = (),
 ) -> Iterator[RunDifference]:
     """List what two runs were made with that is not the same, aspect by aspect.
 
@@ -73,7 +72,7 @@ def differences(
         for name, part in {**one, **other}:
             ours, theirs = one.get((name, part)), other.get((name, part))
             same = is_same_model(str(ours), str(theirs)) if aspect is Aspect.MODEL else ours == theirs
-            if not same and not (aspect is Aspect.THRESHOLDS and part in free_thresholds):
+            if not same:
                 yield RunDifference(aspect, _words(aspect, part), _show(ours), _show(theirs))
 
 
@@ -119,22 +118,6 @@ def _show(value: Any) -> Any:
     if isinstance(value, CalibrationRecord):
         return f"{value.name} ({value.sha256[:12]})"
     return "none" if value is None or value == "" else value
-
-
-def unmet_settings(run: RunRecord, required: Mapping[str, Any], injection: Injection) -> Iterator[str]:
-    """Return why a run was not made as it is required to be, in words; the seed of its injection does not matter.
-
-    The required settings have dotted names, such as `thresholds.answer`.
-    """
-    had = run.injection or Injection()
-    if (had.noise, had.counterfactual) != (injection.noise, injection.counterfactual):
-        yield f"its searches had {had}"
-    for name, value in required.items():
-        group, _, last = name.partition(".")
-        held = {"thresholds": asdict(thresholds_of(run)), "budget": run.budget}.get(group, {})
-        found = held.get(last, run.settings.get(name))
-        if found != value:
-            yield f"its {name} is {found}, not {value}"
 
 
 def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:

@@ -4,7 +4,7 @@ A study is one file with a frozen dataclass, registered with `STUDIES.register` 
 
     from beliefrag import studies
 
-    found = studies.run("frontier", data=["data/hotpotqa"], out="studies", options={"methods": "static,beliefrag"})
+    found = studies.run("frontier:methods=static+beliefrag", data=["data/hotpotqa"], out="studies")
     found.tables[0].to_pandas()
 """
 

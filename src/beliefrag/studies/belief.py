@@ -214,7 +214,7 @@ class BeliefStudy:
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
         """Name the run that methods are compared in, with a survey if the verifier drafts no answers."""
         methods = (METHOD,) if context.drafts_answers else (METHOD, _SURVEY)
-        return (RequiredRun("comparison", methods, sufficient_methods=(METHOD,)),)
+        return (RequiredRun("comparison", methods),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
         """Compute how well the belief separates right states from wrong ones."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import BeforeValidator
-
-from beliefrag.bench.setup import choose_methods
 from beliefrag.methods import METHODS
 from beliefrag.report.figure import draw_quality_against_tokens, methods_on_front, shorten
 from beliefrag.report.published import published_tables
@@ -36,15 +33,6 @@ _PAPER_METHODS = (
 _MEASURES = {"f1": Column("F1"), "tokens": Column("tokens", "per question", 0)}
 
 
-def _read_methods(given: object) -> object:
-    """Read names separated by commas, or by plus signs where commas separate options."""
-    return choose_methods(given.replace("+", ",")) if isinstance(given, str) and given else given or ()
-
-
-def _read_method(given: object) -> object:
-    return choose_methods(given)[0] if isinstance(given, str) else given
-
-
 @STUDIES.register(
     "frontier",
     title="Quality against cost",
@@ -54,10 +42,14 @@ def _read_method(given: object) -> object:
 class FrontierStudy:
     """Compares methods in F1 and tokens."""
 
-    of: Annotated[str, BeforeValidator(_read_method)] = METHOD
+    of: str = METHOD
     """The method that the others are compared with."""
-    methods: Annotated[tuple[str, ...], BeforeValidator(_read_methods)] = ()
+    methods: tuple[str, ...] = ()
     """The methods that are compared; empty for those of the paper, or for all that an existing run has."""
+
+    def __post_init__(self) -> None:
+        for name in (self.of, *self.methods):
+            METHODS[name]  # raises if there is none
 
     protocol: ClassVar[tuple[str, ...]] = (
         "All methods answer the same questions with the same model, corpus, retriever, prompts and budget.",
@@ -68,10 +60,8 @@ class FrontierStudy:
     )
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Name one run with all methods; an existing run only needs the one that is compared with others."""
-        named = self.methods or _PAPER_METHODS
-        methods = named if self.of in named else (*named, self.of)
-        return (RequiredRun("comparison", methods, sufficient_methods=methods if self.methods else (self.of,)),)
+        """Name one run with all methods."""
+        return (RequiredRun("comparison", tuple(dict.fromkeys((*(self.methods or _PAPER_METHODS), self.of)))),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
         """Compute means, differences and the Pareto front."""

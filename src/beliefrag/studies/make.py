@@ -22,8 +22,7 @@ from beliefrag.models import default_verifier
 from beliefrag.models.providers import use_server_model
 from beliefrag.report.figure import save_figure
 from beliefrag.report.table import Block, Heading, Page, PageLink, Table
-from beliefrag.runs.comparability import unmet_settings
-from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
+from beliefrag.runs.record import RUN_FILE, thresholds_of
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate
 from beliefrag.settings import Settings, load_settings
@@ -48,11 +47,9 @@ def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
     by_name: dict[str, RequiredRun] = {}
     for run in required:
         first = by_name.get(run.name, run)
-        if replace(first, methods=(), sufficient_methods=None) != replace(run, methods=(), sufficient_methods=None):
+        if replace(first, methods=()) != replace(run, methods=()):
             raise ValueError(f"two studies need different runs under the name {run.name!r}")
-        methods = tuple(dict.fromkeys((*first.methods, *run.methods)))
-        sufficient = tuple(dict.fromkeys((*_sufficient_methods(first), *_sufficient_methods(run))))
-        by_name[run.name] = replace(first, methods=methods, sufficient_methods=sufficient)
+        by_name[run.name] = replace(first, methods=tuple(dict.fromkeys((*first.methods, *run.methods))))
     return list(by_name.values())
 
 
@@ -69,35 +66,12 @@ def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
     return Settings.model_validate(values)
 
 
-def reason_against(required: RequiredRun, run: RunRecord) -> str:
-    """Return why an existing run cannot replace a required one; empty if it can."""
-    if missing := [method for method in _sufficient_methods(required) if method not in run.methods]:
-        return f"it has no episodes of {', '.join(missing)}"
-    if not any(required.kind.may_include(name) for name in run.datasets):
-        return f"it has no {required.kind.description}"
-    if required.make_intervention:
-        return "its episodes depend on another run"
-    if run.interventions:
-        return "its episodes do not decide with their own answerability"
-    return next(unmet_settings(run, required.changes, required.injection), "")
-
-
-def find_reusable_runs(required: Iterable[RequiredRun], runs: Mapping[str, RunRecord]) -> dict[str, str]:
-    """Return for each required run that has one the folder of the first existing run that can replace it."""
-    found = {each.name: [folder for folder, run in runs.items() if not reason_against(each, run)] for each in required}
-    return {name: folders[0] for name, folders in found.items() if folders}
-
-
-def _sufficient_methods(required: RequiredRun) -> tuple[str, ...]:
-    return required.methods if required.sufficient_methods is None else required.sufficient_methods
-
-
-def _explain_missing(runs: Iterable[RequiredRun], records: Mapping[str, RunRecord], datasets: Sequence[Dataset]) -> str:
+def _explain_missing(runs: Sequence[RequiredRun], existing_run: Path | None, datasets: Sequence[Dataset]) -> str:
     """Return why a study cannot be made; empty if it can."""
-    wanted = combine_runs(runs)
-    reusable = find_reusable_runs(wanted, records)
-    for each in wanted:
-        if each.name not in reusable and not any(map(each.kind.includes, datasets)):
+    if existing_run is not None:
+        return "it needs several runs: name datasets for them." if len(runs) > 1 else ""
+    for each in runs:
+        if not any(map(each.kind.includes, datasets)):
             given = f"none of the {len(datasets)} datasets given is" if datasets else "none is given"
             return f"it needs {each.kind.description}, and {given} of them."
     return ""
@@ -124,47 +98,35 @@ def write_study(
     }
     texts = {NUMBERS_FILE: json.dumps(record, indent=1, allow_nan=False) + "\n"}
     texts |= {f"{table.name}.csv": table.to_csv() for table in result.tables}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove_earlier_files(folder)
-        figure = result.open_figure()
-        pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
-        blocks: list[Block] = [study.extension.summary, *result.page_blocks(figure, _PICTURES[0])]
-        blocks += [Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes]
-        for name, facts in runs.items():
-            rows = [(what, _as_text(which)) for what, which in facts.items()]
-            blocks += [f"Run {name}:", Table.of_texts(name, "", ("what", "which"), rows)]
-        texts |= _page_texts(Page(study.extension.title, tuple(blocks)))
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
-    return [*(folder / name for name in texts), *pictures]
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = result.open_figure()
+    pictures = save_figure(figure, (folder / name for name in _PICTURES)) if figure else []
+    blocks: list[Block] = [study.extension.summary, *result.page_blocks(figure, _PICTURES[0])]
+    blocks += [Heading("Protocol"), study.options.protocol, Heading("Data"), result.sample, result.notes]
+    for name, facts in runs.items():
+        rows = [(what, _as_text(which)) for what, which in facts.items()]
+        blocks += [f"Run {name}:", Table.of_texts(name, "", ("what", "which"), rows)]
+    return [*_write_texts(folder, texts | _page_texts(Page(study.extension.title, tuple(blocks)))), *pictures]
 
 
 def write_index(folder: Path, left_out: Mapping[str, str]) -> None:
     """Write the page that leads to all studies in the folder, and says why others were left out."""
-    blocks: list[Block] = ["In brackets: 95 % intervals over questions; ? marks one that rests on few of them."]
+    blocks: list[Block] = []
     for name in STUDIES:
         path = folder / name / NUMBERS_FILE
-        if name not in left_out and not path.exists():
-            continue
-        blocks += [Heading(STUDIES[name].title), STUDIES[name].summary]
         if name in left_out:
-            blocks.append(f"Not made: {left_out[name]}")
-            continue
-        try:
-            record = json.loads(path.read_bytes())
-            calibrations = sorted({str(run["calibration"]) for run in record["runs"].values()})
-            blocks += [tuple(map(str, record["findings"])), f"{record['n']} Calibration: {', '.join(calibrations)}."]
-        except (ValueError, KeyError, TypeError):
-            raise StudyError(f"{path} holds no study.", remedy="Delete it and make the study again.") from None
-        blocks.append(PageLink(f"The whole study: {name}", f"{name}/index"))
-    try:
-        for name, text in _page_texts(Page("Studies", tuple(blocks))).items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _cannot_write(folder, error) from error
+            blocks += [Heading(STUDIES[name].title), f"Not made: {left_out[name]}"]
+        elif path.exists():
+            findings = tuple(map(str, json.loads(path.read_bytes())["findings"]))
+            blocks += [Heading(STUDIES[name].title), STUDIES[name].summary, findings]
+            blocks.append(PageLink(f"The whole study: {name}", f"{name}/index"))
+    _write_texts(folder, _page_texts(Page("Studies", tuple(blocks))))
+
+
+def _write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
 
 
 def _page_texts(page: Page) -> dict[str, str]:
@@ -205,21 +167,6 @@ def _as_text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _remove_earlier_files(folder: Path) -> None:
-    """Remove the tables and pictures that an earlier result lists, and no other files."""
-    try:
-        earlier = json.loads((folder / NUMBERS_FILE).read_bytes())["tables"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    for name in [f"{Path(str(table)).name}.csv" for table in earlier] + list(_PICTURES):
-        (folder / name).unlink(missing_ok=True)
-
-
-def _cannot_write(folder: Path, error: OSError) -> StudyError:
-    remedy = "Name another folder with --out."
-    return StudyError(f"The study cannot be written to {folder}: {error.strerror}.", remedy=remedy)
-
-
 @dataclass(frozen=True, slots=True)
 class StudyProgress:
     """The progress of the runs of a study; `run` is the name of the one that is being made."""
@@ -239,8 +186,8 @@ class PreparedStudies:
     context: StudyContext
     runs: tuple[RequiredRun, ...]
     """All runs that the studies need, each after those that it depends on."""
-    reusable: Mapping[str, Path]
-    """The folders of existing runs that are used, by the names of the required ones."""
+    existing_run: Path | None
+    """The run that the studies are made from, in place of new ones."""
     datasets: tuple[Dataset, ...]
     settings: Settings
     spec: RunSpec
@@ -249,14 +196,13 @@ class PreparedStudies:
     concurrency: int | None = None
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a required run: that of an existing run, or one that all studies share."""
-        return self.reusable.get(name, self.out / "runs" / name)
+        """Return the folder of a required run, which all studies share."""
+        return self.existing_run or self.out / "runs" / name
 
     def previews(self) -> Iterator[tuple[str, Preview]]:
         """Yield a preview of each run that is made. Each is closed again, for open runs hold their indexes."""
-        for required in self.runs:
-            if required.name not in self.reusable:
-                yield required.name, bench.preview(**self._how_to_make(required, self._read_begun(required)))
+        for required in () if self.existing_run else self.runs:
+            yield required.name, bench.preview(**self._how_to_make(required, self._read_begun(required)))
 
     def make_runs(
         self, carry_out: Callable[[str, PreparedRun], bool], *, finished: Collection[str] = ()
@@ -267,14 +213,11 @@ class PreparedStudies:
         """
         recordings: dict[str, Recording] = {}
         for required in self.runs:
-            reused = required.name in self.reusable
-            if not reused and required.name not in finished:
+            if self.existing_run is None and required.name not in finished:
                 prepared = bench.prepare_run(**self._how_to_make(required, recordings))
                 if not carry_out(required.name, prepared):
                     return None
-            # A run that was made here has only matching datasets; an existing one may have others.
-            counts = required.kind.may_include if reused else lambda dataset: True
-            recordings[required.name] = Recording.read(self.folder(required.name), counts)
+            recordings[required.name] = Recording.read(self.folder(required.name))
         return recordings
 
     def analyse(self, study: ChosenStudy, recordings: Mapping[str, Recording]) -> StudyResult:
@@ -319,7 +262,7 @@ def prepare_studies(
     *,
     out: str | Path,
     data: Iterable[str | Path | Dataset] = (),
-    reuse: Iterable[str | Path] = (),
+    existing_run: str | Path | None = None,
     settings: Settings | None = None,
     spec: RunSpec | None = None,
     label: Label = "f1",
@@ -331,7 +274,7 @@ def prepare_studies(
         studies: From `choose_studies`.
         out: The folder of the studies, each in a folder of its own; the runs that are made go to its folder `runs`.
         data: Datasets, or folders of datasets, to make runs on.
-        reuse: Folders of existing runs, to use instead of making new ones.
+        existing_run: The folder of a run to make the studies from. Those that need several runs are left out.
         settings: Model, budget and the rest; by default those of the settings file and the environment.
         spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
         label: The measure that says whether an answer is right.
@@ -341,25 +284,19 @@ def prepare_studies(
     form = build_verifier(settings.verifier or default_verifier(settings.model))
     context = StudyContext(label, drafts_answers="answer" in form.prompts)
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)
-    records = {str(path): RunRecord.read(Path(path)) for path in reuse}
+    source = None if existing_run is None else Path(existing_run)
     required = {study.name: study.options.required_runs(context) for study in studies}
-    for folder, record in records.items():
-        reasons = [(each.name, reason_against(each, record)) for each in combine_runs(sum(required.values(), ()))]
-        if all(reason for _, reason in reasons):
-            why = "; ".join(f"{reason} (run {name})" for name, reason in reasons)
-            remedy = "Name another run with --from, or datasets with --data to make what is needed."
-            raise StudyError(f"The run {folder} lacks what is needed: {why}.", remedy=remedy)
-    left_out = {name: why for name, each in required.items() if (why := _explain_missing(each, records, datasets))}
+    left_out = {name: why for name, each in required.items() if (why := _explain_missing(each, source, datasets))}
     if len(left_out) == len(studies):
         name, why = next(iter(left_out.items()))
-        raise StudyError(f"The study {name} cannot be made: {why}", remedy="Name datasets with --data.")
+        raise StudyError(f"The study {name} cannot be made: {why}", remedy="Name other datasets with --data.")
     runs = combine_runs(run for name, each in required.items() if name not in left_out for run in each)
     return PreparedStudies(
         studies=tuple(study for study in studies if study.name not in left_out),
         left_out=left_out,
         context=context,
         runs=tuple(runs),
-        reusable={name: Path(folder) for name, folder in find_reusable_runs(runs, records).items()},
+        existing_run=source,
         datasets=datasets,
         settings=settings,
         spec=spec or RunSpec(judge=False),
@@ -371,7 +308,6 @@ def prepare_studies(
 def run(
     name: str,
     *,
-    options: Mapping[str, Any] | None = None,
     progress: Callable[[StudyProgress], object] | None = None,
     control: RunControl | None = None,
     **how: Any,
@@ -380,12 +316,11 @@ def run(
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
-        options: Options of the study, by name.
         progress: Called at the beginning of each run and after every episode.
         control: Its `stop` and `cancel` end the runs early; the same call resumes them.
         how: The arguments of `prepare_studies`.
     """
-    prepared = prepare_studies(choose_studies(name, options), **how)
+    prepared = prepare_studies(choose_studies(name), **how)
     if len(prepared.studies) != 1:
         raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 

@@ -12,12 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from beliefrag.methods.intervention import FrozenAnswerability, Intervention, MatchedState, PermutedAnswerability
-from beliefrag.policy import Thresholds
 from beliefrag.report.figure import draw_bars
 from beliefrag.report.published import published_numbers
 from beliefrag.report.table import Column
-from beliefrag.runs.comparability import Aspect, differences, unmet_settings
-from beliefrag.runs.record import Injection, RunRecord
+from beliefrag.runs.record import thresholds_of
 from beliefrag.runs.states import Label
 from beliefrag.studies.study import (
     METHOD,
@@ -76,7 +74,7 @@ def _permute(dataset: str, recordings: Mapping[str, Recording]) -> Intervention:
 
 
 _STARTS = ("correct_conflict", "correct_unreliable", "correct_flagged")
-_STUDIED = frozenset({*_STARTS, "correction_prunes", "correction_replaces"})
+_STUDIED = (*_STARTS, "correction_prunes", "correction_replaces")
 """The thresholds in which ablations differ."""
 
 
@@ -137,10 +135,12 @@ class MechanismStudy:
             for name, variants in _GROUPS.items()
         }
         sample = "; ".join(f"{name}: {describe_counts(found.questions)}" for name, found in groups.items()) + "."
-        why = _explain_unlike_runs(recordings)
-        if not why and not all(found.scopes for found in groups.values()):
+        full = thresholds_of(recordings[ABLATIONS[0].run.name].run)
+        if off := [name for name in _STUDIED if not getattr(full, name)]:
+            why = f"BeliefRAG was run without {', '.join(off)}. Make the runs with the defaults."
+            return StudyResult.insufficient(why, sample=sample)
+        if not all(found.scopes for found in groups.values()):
             why = "Every variant must have finished at least two questions of one dataset, and the same ones."
-        if why:
             return StudyResult.insufficient(why, sample=sample)
         missing = [(name, sentence) for name, each in recordings.items() for sentence in each.missing_notes(METHOD)]
         ours = {
@@ -182,36 +182,6 @@ def compare_variants(recordings: Mapping[str, Recording], label: Label) -> Compa
     names = list(recordings)
     datasets = sorted(set.intersection(*(set(recording.datasets) for recording in recordings.values())))
     return Compared.on_shared_questions(names, datasets, read, _MEASURES, names[0], reverse=True, stratified=True)
-
-
-_COMPARED = (
-    *(Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.SEED, Aspect.BUDGET, Aspect.CALIBRATION),
-    *(Aspect.METHOD_OPTIONS, Aspect.PROMPTS, Aspect.CORPUS, Aspect.QUESTIONS, Aspect.THRESHOLDS),
-)
-
-
-def find_difference(one: RunRecord, other: RunRecord, *, studied: frozenset[str] = frozenset()) -> str:
-    """Return an aspect in which two runs differ besides the studied thresholds; empty if there is none."""
-    return next((each.what for each in differences(one, other, _COMPARED, free_thresholds=studied)), "")
-
-
-def _explain_unlike_runs(recordings: Mapping[str, Recording]) -> str:
-    """Return why the runs cannot be compared; empty if they can."""
-    for group, studied in ((ABLATIONS, _STUDIED), (INTERVENTIONS, frozenset[str]())):
-        first = recordings[group[0].run.name].run
-        for variant in group:
-            run = recordings[variant.run.name].run
-            wanted = {f"thresholds.{each}": getattr(Thresholds(), each) for each in _STUDIED} | dict(
-                variant.run.changes
-            )
-            if why := next(unmet_settings(run, wanted, Injection()), ""):
-                return f"The run of {variant.name!r} is another variant: {why}. Make it with the defaults."
-            if what := find_difference(first, run, studied=studied):
-                return (
-                    f"The runs of {group[0].name!r} and {variant.name!r} differ in the {what} too, so the effect of "
-                    "the studied part is unknown. Make both with the same settings."
-                )
-    return ""
 
 
 def _draw_mechanism(groups: Mapping[str, Compared], figure: Figure) -> None:

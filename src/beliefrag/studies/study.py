@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.bench.questions import Dataset
-from beliefrag.errors import BeliefRAGError, SettingsError
+from beliefrag.errors import BeliefRAGError
 from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
 from beliefrag.record import EpisodeSummary
@@ -40,7 +40,7 @@ from beliefrag.runs.statistics import (
     mean_over_datasets,
     resample_weights,
 )
-from beliefrag.runs.summary import MEAN, MEASURES, measure_values
+from beliefrag.runs.summary import MEAN, measure_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ MIN_QUESTIONS = 2
 
 
 class StudyError(BeliefRAGError):
-    """A study lacks runs, datasets or methods that it needs, or its files cannot be written."""
+    """A study lacks runs, datasets or methods that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +120,8 @@ class StudyResult:
             yield "In brackets: 95 % bootstrap intervals over questions; ? marks one on fewer than 20 of them."
         yield from self.tables
 
-    def __str__(self) -> str:
-        """Return the findings, the tables and the notes for a terminal."""
-        tables = (f"\n{table.title}\n{table.to_text()}" for table in self.tables)
-        return "\n".join((*self.findings, *tables, self.sample, *self.notes))
-
     def _repr_html_(self) -> str:
         return Page("Study", (*self.page_blocks(self.open_figure()), self.sample, self.notes))._repr_html_()
-
-
-_SPECIAL_MEASURES = ("rows_needed", "rows_read", "row_recall_read", "false_read")
-"""Measures that only episodes on sets of rows, or with false passages, have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +135,12 @@ class Recording:
     """The states of those episodes that measured any."""
 
     @classmethod
-    def read(cls, folder: Path, counts: Callable[[str], bool] = lambda dataset: True) -> Recording:
-        """Read the folder of a run, with the datasets whose name `counts` accepts."""
+    def read(cls, folder: Path) -> Recording:
+        """Read the folder of a run."""
         run, trajectories = read_trajectories(folder)
         asked = {
             (dataset, method, question_id)
             for dataset, record in run.datasets.items()
-            if counts(dataset)
             for method in run.methods
             for question_id in record.question_ids
         }
@@ -177,9 +167,6 @@ class Recording:
 
     def values(self, method: str, dataset: str, measure: str) -> dict[str, float]:
         """Return one value of a measure for each question, without failed episodes and those that lack the measure."""
-        known = {*MEASURES, *_SPECIAL_MEASURES, *(name for episode in self.episodes for name in episode.metrics)}
-        if measure not in known:
-            raise StudyError(f"There is no measure {measure!r}.", remedy=f"Known: {', '.join(sorted(known))}.")
         return measure_values(self.episodes_of(method, dataset), measure)
 
     def accuracy(self, method: str, dataset: str, label: Label) -> dict[str, float]:
@@ -408,8 +395,6 @@ class DatasetKind:
     description: str
     """What they are, in the plural: "datasets of questions with short answers"."""
     includes: Callable[[Dataset], bool]
-    may_include: Callable[[str], bool] = lambda name: True
-    """Whether a dataset of an existing run, of which only the name is known, can be of this kind."""
 
 
 def _has_short_answers(dataset: Dataset) -> bool:
@@ -423,21 +408,13 @@ def _is_multi_hop(dataset: Dataset) -> bool:
 
 SHORT_ANSWERS = DatasetKind("datasets of questions with short answers", _has_short_answers)
 """Ordinary questions: neither sets of rows nor evidence that was made false on purpose."""
-MULTI_HOP = DatasetKind(
-    "datasets of questions that rest on several passages",
-    _is_multi_hop,
-    lambda name: name.casefold() not in {"nq", "triviaqa", "popqa", "rgb"},
-)
+MULTI_HOP = DatasetKind("datasets of questions that rest on several passages", _is_multi_hop)
 """At least half of the questions have two or more supporting passages."""
-# An existing run does not record the split of its questions: it is never used for these two.
-WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits(), lambda _: False)
-WITH_FALSE_PASSAGES = DatasetKind(
-    "datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits(), lambda _: False
-)
+WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits())
+WITH_FALSE_PASSAGES = DatasetKind("datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits())
 ROW_SETS = DatasetKind(
     "datasets of questions about sets of rows, such as HoloBench",
     lambda dataset: any(question.gold.is_set and question.gold.supporting for question in dataset.questions),
-    lambda name: "holobench" in name.casefold(),
 )
 
 
@@ -454,8 +431,6 @@ class RequiredRun:
     """What replaces passages that searches find."""
     splits: tuple[str, ...] | None = None
     """The splits of the questions, if the study is about certain ones; None for those that the user asked for."""
-    sufficient_methods: tuple[str, ...] | None = None
-    """The methods that an existing run must have to be used instead; None for all methods."""
     make_intervention: Callable[[str, Mapping[str, Recording]], Intervention] | None = None
     """Makes the answerability that calibrated methods decide with, from a dataset's name and earlier recordings."""
     after: tuple[str, ...] = ()
@@ -501,17 +476,7 @@ STUDIES: Registry[Study, StudyContext] = Registry(
 """Every study, ours in the order of the paper."""
 
 
-def choose_studies(text: str, options: Mapping[str, Any] | None = None) -> tuple[ChosenStudy, ...]:
-    """Return the study named by `NAME` or `NAME:key=value,...`, or all of them for `all`.
-
-    With `all` each of the further options goes to the studies that have it.
-    """
-    given = dict(options or {})
-    if text != "all":
-        return (STUDIES.choose(text, {text.partition(":")[0].strip(): given}),)
-    studies = tuple(STUDIES.usable())
-    fields = {study.name: study.options.__dataclass_fields__ for study in studies}
-    if unused := [key for key in given if not any(key in own for own in fields.values())]:
-        raise SettingsError(f"No study has an option {unused[0]!r}.", remedy="Leave it out.")
-    known = {name: {key: given[key] for key in own if key in given} for name, own in fields.items()}
-    return tuple(STUDIES.choose(study.name, known) for study in studies)
+def choose_studies(text: str) -> tuple[ChosenStudy, ...]:
+    """Return the study named by `NAME` or `NAME:key=value,...`, or all of them for `all`."""
+    names = [each.name for each in STUDIES.usable()] if text == "all" else [text]
+    return tuple(map(STUDIES.choose, names))

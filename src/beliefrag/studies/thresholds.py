@@ -39,8 +39,6 @@ _ALL = "all"
 class PolicyGate(NamedTuple):
     """One gate of the branch policy."""
 
-    opens: str
-    """What follows when it decides."""
     branches: tuple[str, ...]
     """The branches of the policy that it decides by."""
     holds: Callable[[State, Thresholds], bool]
@@ -48,22 +46,15 @@ class PolicyGate(NamedTuple):
 
 
 GATES: Mapping[str, PolicyGate] = {
-    "answer": PolicyGate(
-        "ANSWER", ("answer",), lambda s, t: _answerability(s) >= t.answer and s.belief.conflict < t.conflict
-    ),
-    "conflict": PolicyGate("a correction", ("correct-conflict",), lambda s, t: s.belief.conflict >= t.conflict),
-    "reliability": PolicyGate(
-        "a correction", ("correct-unreliable",), lambda s, t: s.belief.reliability < t.reliability
-    ),
-    "flagged": PolicyGate("a correction", ("correct-flagged",), lambda s, t: s.flagged >= 1),
+    "answer": PolicyGate(("answer",), lambda s, t: _answerability(s) >= t.answer and s.belief.conflict < t.conflict),
+    "conflict": PolicyGate(("correct-conflict",), lambda s, t: s.belief.conflict >= t.conflict),
+    "reliability": PolicyGate(("correct-unreliable",), lambda s, t: s.belief.reliability < t.reliability),
+    "flagged": PolicyGate(("correct-flagged",), lambda s, t: s.flagged >= 1),
     "retrieval value": PolicyGate(
-        "RETRIEVE", ("retrieve", "rewrite"), lambda s, t: (s.retrieval_value or 0.0) >= t.retrieval_value
+        ("retrieve", "rewrite"), lambda s, t: (s.retrieval_value or 0.0) >= t.retrieval_value
     ),
-    "novelty": PolicyGate(
-        "REWRITE first", ("rewrite",), lambda s, t: s.diagnostics.novelty < t.novelty and s.rounds >= 1
-    ),
+    "novelty": PolicyGate(("rewrite",), lambda s, t: s.diagnostics.novelty < t.novelty and s.rounds >= 1),
     "abstain": PolicyGate(
-        "ABSTAIN",
         ("abstain",),
         lambda s, t: (
             s.belief.sufficiency < t.abstain_sufficiency
@@ -88,7 +79,6 @@ def measure_gate(states: StateTable, name: str, thresholds: Thresholds, dataset:
     return {
         "dataset": dataset or _ALL,
         "gate": name,
-        "opens": gate.opens,
         "states": int(states.is_in(dataset).sum()),
         "holds (share of states)": states.mean(holds, dataset),
         "decides (share of states)": states.mean(decides, dataset),
