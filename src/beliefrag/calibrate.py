@@ -88,7 +88,6 @@ def collect(
     settings: Settings | None = None,
     concurrency: int | None = None,
     progress: Callable[[bench.RunProgress], object] | None = None,
-    control: bench.RunControl | None = None,
 ) -> Result[bench.Run]:
     """Visit states on labelled questions, and record the answer that each state would give. This asks a model.
 
@@ -97,7 +96,7 @@ def collect(
     arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
     """
     states = collection_spec(spec, method=method, searches=searches)
-    run = bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
+    run = bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress)
     return Result(run, (calibration_tables.state_counts_table(read_trajectories(run.folder)[1]),))
 
 

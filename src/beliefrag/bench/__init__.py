@@ -27,7 +27,7 @@ from beliefrag.bench.benchmark import (
 from beliefrag.bench.datasets import fetch_published_files, import_dataset, load_dataset
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
-from beliefrag.bench.runner import RunControl, Tally
+from beliefrag.bench.runner import Tally
 from beliefrag.bench.setup import RunSpec, choose_methods
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import Injection
@@ -45,7 +45,6 @@ __all__ = [
     "Preview",
     "Result",
     "Run",
-    "RunControl",
     "RunProgress",
     "RunSpec",
     "Tally",

@@ -1,7 +1,7 @@
 """Benchmarks from Python: preview and run them, report on them, and compare two methods.
 
 Everything that `beliefrag bench` does is a function here. Nothing is printed and nothing is asked; progress goes to a
-callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these names.
+callback, and an exception that it raises ends a run early. `beliefrag.bench` exports these names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.runner import InProcessPlayer, Player, RunControl, Runner, Tally, episodes_for
+from beliefrag.bench.runner import InProcessPlayer, Player, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
@@ -186,16 +186,15 @@ def run(
     concurrency: int | None = None,
     on: str | None = None,
     progress: OnRunProgress | None = None,
-    control: RunControl | None = None,
 ) -> Run:
     """Run methods on datasets, or continue a run. Episodes that lack a verdict are judged.
 
     Every episode is in the folder `out` as soon as it has ended. The settings are by default those of the settings file
     and the environment. With `on`, which is `ray` or `ray:ADDRESS`, the workers of a Ray cluster play the episodes.
-    `progress` is called at the beginning and after every episode; `control` ends the run early.
+    `progress` is called at the beginning and after every episode; an exception that it raises ends the run.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
-    return carry_out(prepared, on=on, progress=progress, control=control)
+    return carry_out(prepared, on=on, progress=progress)
 
 
 def prepare_run(
@@ -218,10 +217,9 @@ def carry_out(
     *,
     on: str | None = None,
     progress: OnRunProgress | None = None,
-    control: RunControl | None = None,
 ) -> Run:
     """Play what is left of a prepared run, as `run` does. Its models are closed afterwards."""
-    return run_to_end(carry_out_async(prepared, on=on, progress=progress, control=control))
+    return run_to_end(carry_out_async(prepared, on=on, progress=progress))
 
 
 async def carry_out_async(
@@ -229,7 +227,6 @@ async def carry_out_async(
     *,
     on: str | None = None,
     progress: OnRunProgress | None = None,
-    control: RunControl | None = None,
 ) -> Run:
     """Do the same as `carry_out` within an event loop."""
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
@@ -257,7 +254,6 @@ async def carry_out_async(
                     at_once=max(player.lanes, episodes_for(prepared.at_once)),
                     on_episode=count,
                     patient=spec.replay,
-                    control=control,
                 )
                 tally = await runner.run(plan)
                 return Run(out, record, tally, plan, player.missing_keys)

@@ -89,38 +89,6 @@ class Tally:
     """How many of the finished episodes the judge failed on."""
     trouble: str = ""
     """The last error of an episode or of the judge."""
-    stopped: bool = False
-    """Whether it was ended on request before everything was done."""
-    cancelled: bool = False
-    """Whether the episodes that were under way were dropped."""
-
-
-class RunControl:
-    """Ends a run from another thread or from a signal handler. What is on disk stays; the run can continue."""
-
-    def __init__(self) -> None:
-        self.is_stopping = False
-        self.is_cancelled = False
-        self._cancel: Callable[[], object] = lambda: None
-
-    def stop(self) -> None:
-        """Begin no further episode; those under way are finished."""
-        self.is_stopping = True
-
-    def cancel(self) -> None:
-        """Drop the episodes under way, and end at once."""
-        self.is_stopping = self.is_cancelled = True
-        self._cancel()
-
-    def attach(self, task: asyncio.Task[object], events: asyncio.AbstractEventLoop) -> None:
-        """Let `cancel` end this task."""
-        self._cancel = lambda: events.call_soon_threadsafe(task.cancel)
-        if self.is_cancelled:
-            self._cancel()
-
-    def detach(self) -> None:
-        """Let `cancel` end nothing any more."""
-        self._cancel = lambda: None
 
 
 @dataclass(slots=True)
@@ -165,23 +133,18 @@ class Runner:
         at_once: int,
         on_episode: Callable[[EpisodeSummary], object] = lambda _: None,
         patient: bool = False,
-        control: RunControl | None = None,
     ) -> None:
         self._player = player
         self._log = log
         self._at_once = at_once
         self._on_episode = on_episode
         self._patient = patient
-        self._control = control or RunControl()
         self._failures = CircuitBreaker()
         self._judge_failures = CircuitBreaker()
         self._tally = Tally()
 
     async def run(self, plan: Plan) -> Tally:
         """Play and judge what is left."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._control.attach(task, asyncio.get_running_loop())
         jobs = Jobs(plan, lanes=self._player.lanes)
         try:
             async with asyncio.TaskGroup() as group:
@@ -190,16 +153,10 @@ class Runner:
         except BaseExceptionGroup as errors:
             # The first explains why the run ended; the others were cancelled or failed for the same reason.
             raise errors.exceptions[0] from None
-        except asyncio.CancelledError:
-            if not self._control.is_cancelled:
-                raise
-            return replace(self._tally, stopped=True, cancelled=True)
-        finally:
-            self._control.detach()
-        return replace(self._tally, stopped=bool(jobs))
+        return self._tally
 
     async def _work(self, jobs: Jobs, lane: int) -> None:
-        while not self._control.is_stopping and (job := jobs.take(lane)) is not None:
+        while (job := jobs.take(lane)) is not None:
             recorded = self._log.episode(job.key) if job.only_judge else None
             try:
                 episode = await self._player.play(job.key, recorded, lane)
