@@ -85,7 +85,7 @@ async def test_a_notebook_with_an_event_loop_of_its_own_can_run_a_benchmark(tmp_
     assert asyncio.get_running_loop() is not None
     assert bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings).tally.finished == 3
     prepared = bench.prepare_run(spec(tmp_path, "no_rag"), out=tmp_path / "run", settings=settings)
-    assert (await bench.carry_out_async(prepared)).tally.finished == 3
+    assert bench.carry_out(prepared).tally.finished == 3
 
 
 def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, settings: Settings) -> None:

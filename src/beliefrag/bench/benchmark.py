@@ -219,18 +219,11 @@ def carry_out(
     progress: OnRunProgress | None = None,
 ) -> Run:
     """Play what is left of a prepared run, as `run` does. Its models are closed afterwards."""
-    return run_to_end(carry_out_async(prepared, on=on, progress=progress))
+    return run_to_end(_carry_out(prepared, on, progress or (lambda _: None)))
 
 
-async def carry_out_async(
-    prepared: PreparedRun,
-    *,
-    on: str | None = None,
-    progress: OnRunProgress | None = None,
-) -> Run:
-    """Do the same as `carry_out` within an event loop."""
+async def _carry_out(prepared: PreparedRun, on: str | None, report_progress: OnRunProgress) -> Run:
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
-    report_progress: OnRunProgress = progress or (lambda _: None)
     try:
         with EpisodeLog(out, synced=not spec.replay) as log:
             plan = make_plan(setup, log.summaries, at_once=prepared.at_once)

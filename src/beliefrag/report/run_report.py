@@ -132,7 +132,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("verifier form", run.verifier),
         ("calibration", ", ".join(f"{each.name} {each.sha256[:16]}" for each in run.calibrations) or "none"),
         ("retriever", run.searched_with),
-        ("budget", _list_pairs(run.budget)),
+        ("budget", _list_pairs(asdict(run.budget))),
         *((f"thresholds of {METHODS.title(name)}", words) for name, words in _describe_thresholds(run)),
         ("seed", str(run.seed)),
         ("versions", _list_pairs(run.versions)),
@@ -154,7 +154,9 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
         if needs_calibration(name):
             profile = find_profile(name)
             default = asdict(profile.apply_to(Thresholds()) if profile else Thresholds())
-            changed = {key: value for key, value in run.setups[name].thresholds.items() if default.get(key) != value}
+            changed = {
+                key: value for key, value in asdict(run.setups[name].thresholds).items() if default.get(key) != value
+            }
             if run.settings.get("max_error") is not None and (least := changed.pop("decline_below", "")):
                 chosen = f"chosen to keep to max_error {run.settings['max_error']:g}: decline_below={least}; "
             given += [f"{key}={value}" for key, value in changed.items()]
@@ -233,7 +235,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     note = (
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
         "Above the cap: episodes whose calls, without the final answer, took more than "
-        f"{summary.run.budget['tokens']:,} tokens. A call begins only if its expected cost fits; a longer reply can "
+        f"{summary.run.budget.tokens:,} tokens. A call begins only if its expected cost fits; a longer reply can "
         "exceed the cap."
     )
     columns = {"n": _count_questions, **_means(*_COSTS), "above the cap": above_cap}

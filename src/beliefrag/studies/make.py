@@ -186,7 +186,7 @@ def _provenance(recording: Recording) -> dict[str, Any]:
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
         "answerability": dict(run.interventions),
         "thresholds": asdict(thresholds_of(run)),
-        "budget": dict(run.budget),
+        "budget": asdict(run.budget),
     }
 
 
