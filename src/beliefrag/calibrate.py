@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import Result, format_duration, format_usage, run_to_end
+from beliefrag.bench.benchmark import Result, format_duration, run_to_end
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
@@ -59,6 +59,7 @@ from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
 from beliefrag.report.figure import draw_risk_coverage
+from beliefrag.report.run_report import format_usage
 from beliefrag.report.table import Column, Table
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition

@@ -23,7 +23,7 @@ from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
-from beliefrag.report.run_report import cost_lines, mean_notes, results_table, write_report
+from beliefrag.report.run_report import cost_lines, format_usage, mean_notes, results_table, write_report
 from beliefrag.report.table import Table
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
@@ -31,7 +31,6 @@ from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
 from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 from beliefrag.settings import Settings, load_settings
-from beliefrag.types import Usage
 
 _LEFT_OUT_SHOWN = 5
 _T = TypeVar("_T")
@@ -281,11 +280,6 @@ def compare(
     return Result(found, (table,), (*((incomplete,) if incomplete else ()), *left_out))
 
 
-def format_usage(usage: Usage) -> str:
-    """Return calls and tokens in words."""
-    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
-
-
 def format_duration(seconds: float) -> str:
     """Return a time in words, to the digit that an estimate deserves."""
     if seconds < 90:
@@ -371,9 +365,6 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
         yield f"warning: this run continues with other versions than it began with, and numbers may differ: {words}"
     if spec.injection:
         yield f"injected into what searches find: {spec.injection}"
-    if spec.injection.counterfactual:
-        spared = sum(dataset.questions_without_falsehood for dataset in setup.datasets.values())
-        yield f"of {questions:,} questions {spared:,} have no false answer, and are left as they are"
 
 
 def _comparison_rows(found: DatasetComparison) -> Iterator[tuple[str, ...]]:

@@ -134,13 +134,6 @@ class DatasetSetup:
             return shared
         return replace(shared, retriever=self.injector.wrap(shared.retriever, labelled))
 
-    @property
-    def questions_without_falsehood(self) -> int:
-        """How many questions have no false answer, where false passages are injected."""
-        if self.injector is None:
-            return 0
-        return sum(self.injector.falsehood(labelled) is None for labelled in self.questions.values())
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:

@@ -168,10 +168,10 @@ def cost_lines(summary: Summary) -> list[tuple[str, str]]:
     """Return the cost of all finished episodes, in dollars where a price is known; the judge's apart from it."""
     run = summary.run
     money = in_dollars(run.model, run.price or price_of(run.model), summary.spent)
-    lines = [("cost", f"{_format_usage(summary.spent)}; {money}")]
+    lines = [("cost", f"{format_usage(summary.spent)}; {money}")]
     if run.judge:
         money = in_dollars(run.judge, run.judge_price or price_of(run.judge), summary.judge_spent)
-        lines.append(("cost of the judge", f"{_format_usage(summary.judge_spent)}, in no method's cost; {money}"))
+        lines.append(("cost of the judge", f"{format_usage(summary.judge_spent)}, in no method's cost; {money}"))
     return lines
 
 
@@ -340,5 +340,6 @@ def _format_value(measure: str, value: float) -> str:
     return f"{value:,.{_DIGITS.get(measure, 3)}f}"
 
 
-def _format_usage(usage: Usage) -> str:
+def format_usage(usage: Usage) -> str:
+    """Return calls and tokens in words."""
     return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
