@@ -20,8 +20,9 @@ from beliefrag.errors import ReplayMiss, SettingsError
 from beliefrag.models.cache import StoredReply, export_lines, reply_key, reply_to_json, seal_row
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, ModelLayer
 from beliefrag.runs.comparability import resume_record
-from beliefrag.runs.record import Injection, RunRecord, settings_of
+from beliefrag.runs.record import Injection, RunRecord
 from beliefrag.runs.run_files import read_summaries
+from beliefrag.settings import Settings
 
 __all__ = ["UsedReplies", "find_used_replies", "write_replies"]
 
@@ -70,7 +71,8 @@ async def _play_again(folder: Path, data: Sequence[Path], used: UsedReplies) -> 
         replay=True,
     )
     missed: set[str] = set()
-    setup = set_up(settings_of(run), spec, run, wrap_model=lambda model: _Recording(model, used.replies, missed))
+    settings = Settings.model_validate(run.settings)
+    setup = set_up(settings, spec, run, wrap_model=lambda model: _Recording(model, used.replies, missed))
     try:
         resume_record(run, setup.record)
         for key, summary in sorted(read_summaries(folder).items()):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import Result, format_duration, format_usage, run_to_end
+from beliefrag.bench.benchmark import Result, format_duration, run_to_end
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
@@ -58,6 +58,7 @@ from beliefrag.opening import open_model
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
+from beliefrag.report.run_report import format_usage
 from beliefrag.report.table import Column, Table
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition
@@ -87,7 +88,6 @@ def collect(
     settings: Settings | None = None,
     concurrency: int | None = None,
     progress: Callable[[bench.RunProgress], object] | None = None,
-    control: bench.RunControl | None = None,
 ) -> Result[bench.Run]:
     """Visit states on labelled questions, and record the answer that each state would give. This asks a model.
 
@@ -96,7 +96,7 @@ def collect(
     arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
     """
     states = collection_spec(spec, method=method, searches=searches)
-    run = bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress, control=control)
+    run = bench.run(states, out=out, settings=settings, concurrency=concurrency, progress=progress)
     return Result(run, (calibration_tables.state_counts_table(read_trajectories(run.folder)[1]),))
 
 

@@ -36,7 +36,7 @@ def test_a_run_gives_its_record_its_episodes_its_tally_and_its_numbers(
     seen: list[bench.RunProgress] = []
     run = bench.run(spec(tmp_path, "static", "no_rag"), out=tmp_path / "run", settings=settings, progress=seen.append)
     assert run.record == RunRecord.read(tmp_path / "run")
-    assert (run.tally.finished, run.tally.failed, run.tally.stopped) == (6, 0, False)
+    assert (run.tally.finished, run.tally.failed) == (6, 0)
     assert [(each.done, each.episode is None) for each in seen] == [(k, k == 0) for k in range(7)]
     assert {episode.key for episode in run.episodes()} == {summary.key for summary in run.summaries()}
     assert run.summary().complete
@@ -51,35 +51,19 @@ def test_a_preview_writes_nothing_and_tells_the_same_plan(tmp_path: Path, settin
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_that_is_stopped_goes_on_with_the_same_call(tmp_path: Path, settings: Settings) -> None:
-    control = bench.RunControl()
+def test_a_run_that_is_interrupted_goes_on_with_the_same_call(tmp_path: Path, settings: Settings) -> None:
     wanted = spec(tmp_path, "static", questions=6)
 
-    def stop(progress: bench.RunProgress) -> None:
-        if progress.done:
-            control.stop()
+    def interrupt(progress: bench.RunProgress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
 
-    first = bench.run(wanted, out=tmp_path / "run", settings=settings, concurrency=1, progress=stop, control=control)
-    assert first.tally.stopped and first.tally.finished == 1
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(wanted, out=tmp_path / "run", settings=settings, concurrency=1, progress=interrupt)
     second = bench.run(wanted, out=tmp_path / "run", settings=settings)
     assert second.plan is not None
-    assert (second.plan.done, second.tally.finished, second.tally.stopped) == (1, 5, False)
-
-
-def test_a_run_that_is_cancelled_keeps_what_is_on_disk(tmp_path: Path, settings: Settings) -> None:
-    control = bench.RunControl()
-    wanted = spec(tmp_path, "static", questions=6)
-    first = bench.run(
-        wanted,
-        out=tmp_path / "run",
-        settings=settings,
-        concurrency=1,
-        progress=lambda progress: control.cancel() if progress.done == 2 else None,
-        control=control,
-    )
-    assert first.tally.cancelled and first.tally.stopped
-    assert 2 <= len(first.summaries()) < 6
-    assert bench.run(wanted, out=tmp_path / "run", settings=settings).summary().complete
+    assert second.plan.done in (2, 3)
+    assert second.plan.done + second.tally.finished == 6
 
 
 def test_a_report_and_a_comparison_are_tables_that_a_notebook_shows(tmp_path: Path, settings: Settings) -> None:
@@ -101,7 +85,7 @@ async def test_a_notebook_with_an_event_loop_of_its_own_can_run_a_benchmark(tmp_
     assert asyncio.get_running_loop() is not None
     assert bench.run(spec(tmp_path), out=tmp_path / "run", settings=settings).tally.finished == 3
     prepared = bench.prepare_run(spec(tmp_path, "no_rag"), out=tmp_path / "run", settings=settings)
-    assert (await bench.carry_out_async(prepared)).tally.finished == 3
+    assert bench.carry_out(prepared).tally.finished == 3
 
 
 def test_the_options_of_a_method_are_recorded_and_must_stay(tmp_path: Path, settings: Settings) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 from pathlib import Path
 
 import pytest
 
 from beliefrag.bench.datasets import find_format, import_dataset, load_dataset, load_passages
-from beliefrag.bench.datasets.common_form import describe_file, read_published_files
+from beliefrag.bench.datasets.common_form import read_published_files
 from beliefrag.runs.run_errors import DataError
-from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, TRIVIA, lines
+from tests.bench.published import HOTPOT, MUSIQUE, RGB_FACT, lines
 
 
 @pytest.mark.parametrize(("name", "record"), [("hotpotqa", HOTPOT), ("musique", MUSIQUE), ("rgb", RGB_FACT)])
@@ -66,24 +64,6 @@ def test_a_corpus_can_be_added(tmp_path: Path) -> None:
     assert [record.name for record in card.inputs] == ["NQ-open.dev.jsonl", "pool.jsonl"]
 
 
-def test_the_files_of_a_folder_have_one_hash_between_them(tmp_path: Path) -> None:
-    record = json.loads(json.dumps(TRIVIA))
-    record["Data"][0] |= {"SearchResults": [], "EntityPages": [{"Title": "T", "Filename": "page.txt"}]}
-    file, evidence = tmp_path / "wikipedia-dev.json", tmp_path / "evidence"
-    file.write_text(json.dumps(record))
-    (evidence / "wikipedia").mkdir(parents=True)
-    for name in ("page.txt", "unread.txt"):
-        (evidence / "wikipedia" / name).write_text(f"This is {name}.")
-    questions, whole = import_dataset("triviaqa", [file, evidence], tmp_path / "out").inputs
-    assert questions == describe_file(file)
-    names = ["wikipedia/page.txt", "wikipedia/unread.txt"]
-    listed = "".join(f"{describe_file(evidence / name).sha256}  {name}\n" for name in names)
-    assert (whole.name, whole.files) == ("evidence", 2)
-    assert whole.sha256 == hashlib.sha256(listed.encode()).hexdigest()
-    (evidence / "wikipedia" / "page.txt").write_text("Something else.")
-    assert import_dataset("triviaqa", [file, evidence], tmp_path / "again").inputs[1].sha256 != whole.sha256
-
-
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     out = tmp_path / "musique"
     import_dataset("musique", [lines(tmp_path / "dev.jsonl", MUSIQUE)], out)
@@ -95,14 +75,6 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     assert load_dataset(out).questions[0].gold.answers[0] == "Oslo"
 
 
-def test_a_broken_line_names_its_place(tmp_path: Path) -> None:
-    good = {"id": "a", "question": "q", "answers": ["x"], "supporting": None}
-    (tmp_path / "questions.jsonl").write_text(json.dumps(good) + '\n{"id": \n')
-    (tmp_path / "corpus.jsonl").write_text("")
-    with pytest.raises(DataError, match=r"questions\.jsonl line 2: .*JSON"):
-        load_dataset(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
@@ -110,7 +82,7 @@ def test_a_broken_line_names_its_place(tmp_path: Path) -> None:
         ({"answers": [None]}, "'answers'"),
         ({"question": " "}, "no question"),
         ({"supporting": 3}, "'supporting'"),
-        ({"id": None}, "'id'"),
+        ({"id": None}, "line 1: .*'id'"),
         ({"answer_groups": [[]]}, "'answer_groups'.*at least 1 item"),
     ],
 )

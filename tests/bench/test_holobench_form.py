@@ -42,8 +42,8 @@ def repository(folder: Path, *queries: tuple[str, str]) -> Path:
     return folder
 
 
-def read(folder: Path, **how: Any) -> Any:
-    return read_published_files(find_format("holobench"), [folder], **how)
+def read(folder: Path) -> Any:
+    return read_published_files(find_format("holobench"), [folder])
 
 
 def test_answers_and_rows_are_those_of_the_query(tmp_path: Path) -> None:

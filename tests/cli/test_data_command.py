@@ -60,16 +60,13 @@ def test_import_writes_a_dataset_and_prints_its_card(beliefrag: Command, home: P
     assert dataset.card.outputs[0].sha256 in ran.out
 
 
-def test_a_broken_line_stops_an_import_unless_it_is_skipped(beliefrag: Command, home: Path) -> None:
+def test_a_broken_line_stops_an_import(beliefrag: Command, home: Path) -> None:
     file = lines(home / "dev.jsonl", MUSIQUE)
     file.write_text(file.read_text() + "{broken\n")
     ran = beliefrag("data", "import", "musique", file, "--out", home / "out")
     assert (ran.code, ran.out) == (1, "")
-    assert mentions(ran.err, "dev.jsonl line 2", "JSON", "--skip-broken")
+    assert mentions(ran.err, "dev.jsonl line 2", "JSON")
     assert not (home / "out").exists()
-    ran = beliefrag("data", "import", "musique", file, "--out", home / "out", "--skip-broken")
-    assert ran.code == 0
-    assert "skipped      1\n" in ran.out and "dev.jsonl line 2" in ran.out
 
 
 def test_list_names_the_formats_or_the_datasets_of_a_folder(beliefrag: Command, home: Path) -> None:

@@ -16,7 +16,6 @@ from beliefrag.bench.benchmark import (
     Run,
     RunProgress,
     carry_out,
-    carry_out_async,
     compare,
     prepare_run,
     preview,
@@ -27,7 +26,7 @@ from beliefrag.bench.benchmark import (
 from beliefrag.bench.datasets import fetch_published_files, import_dataset, load_dataset
 from beliefrag.bench.plan import Plan
 from beliefrag.bench.questions import Dataset, Gold, LabelledQuestion
-from beliefrag.bench.runner import RunControl, Tally
+from beliefrag.bench.runner import Tally
 from beliefrag.bench.setup import RunSpec, choose_methods
 from beliefrag.runs.partitions import Partition, partition, sample
 from beliefrag.runs.record import Injection
@@ -45,12 +44,10 @@ __all__ = [
     "Preview",
     "Result",
     "Run",
-    "RunControl",
     "RunProgress",
     "RunSpec",
     "Tally",
     "carry_out",
-    "carry_out_async",
     "choose_methods",
     "compare",
     "fetch_published_files",

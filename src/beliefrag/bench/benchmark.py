@@ -1,7 +1,7 @@
 """Benchmarks from Python: preview and run them, report on them, and compare two methods.
 
 Everything that `beliefrag bench` does is a function here. Nothing is printed and nothing is asked; progress goes to a
-callback, and a `RunControl` ends a run early. `beliefrag.bench` exports these names.
+callback, and an exception that it raises ends a run early. `beliefrag.bench` exports these names.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Generic, TypeVar
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.runner import InProcessPlayer, Player, RunControl, Runner, Tally, episodes_for
+from beliefrag.bench.runner import InProcessPlayer, Player, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
 from beliefrag.record import Episode, EpisodeSummary
-from beliefrag.report.run_report import cost_lines, mean_notes, results_table, write_report
+from beliefrag.report.run_report import cost_lines, format_usage, mean_notes, results_table, write_report
 from beliefrag.report.table import Table
 from beliefrag.runs.comparability import resume_record
 from beliefrag.runs.record import RUN_FILE, RunRecord, in_dollars
@@ -31,7 +31,6 @@ from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
 from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 from beliefrag.settings import Settings, load_settings
-from beliefrag.types import Usage
 
 _LEFT_OUT_SHOWN = 5
 _T = TypeVar("_T")
@@ -186,16 +185,15 @@ def run(
     concurrency: int | None = None,
     on: str | None = None,
     progress: OnRunProgress | None = None,
-    control: RunControl | None = None,
 ) -> Run:
     """Run methods on datasets, or continue a run. Episodes that lack a verdict are judged.
 
     Every episode is in the folder `out` as soon as it has ended. The settings are by default those of the settings file
     and the environment. With `on`, which is `ray` or `ray:ADDRESS`, the workers of a Ray cluster play the episodes.
-    `progress` is called at the beginning and after every episode; `control` ends the run early.
+    `progress` is called at the beginning and after every episode; an exception that it raises ends the run.
     """
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
-    return carry_out(prepared, on=on, progress=progress, control=control)
+    return carry_out(prepared, on=on, progress=progress)
 
 
 def prepare_run(
@@ -218,22 +216,13 @@ def carry_out(
     *,
     on: str | None = None,
     progress: OnRunProgress | None = None,
-    control: RunControl | None = None,
 ) -> Run:
     """Play what is left of a prepared run, as `run` does. Its models are closed afterwards."""
-    return run_to_end(carry_out_async(prepared, on=on, progress=progress, control=control))
+    return run_to_end(_carry_out(prepared, on, progress or (lambda _: None)))
 
 
-async def carry_out_async(
-    prepared: PreparedRun,
-    *,
-    on: str | None = None,
-    progress: OnRunProgress | None = None,
-    control: RunControl | None = None,
-) -> Run:
-    """Do the same as `carry_out` within an event loop."""
+async def _carry_out(prepared: PreparedRun, on: str | None, report_progress: OnRunProgress) -> Run:
     setup, spec, out = prepared.setup, prepared.spec, prepared.out
-    report_progress: OnRunProgress = progress or (lambda _: None)
     try:
         with EpisodeLog(out, synced=not spec.replay) as log:
             plan = make_plan(setup, log.summaries, at_once=prepared.at_once)
@@ -257,7 +246,6 @@ async def carry_out_async(
                     at_once=max(player.lanes, episodes_for(prepared.at_once)),
                     on_episode=count,
                     patient=spec.replay,
-                    control=control,
                 )
                 tally = await runner.run(plan)
                 return Run(out, record, tally, plan, player.missing_keys)
@@ -290,11 +278,6 @@ def compare(
     rows = [row for each in found for row in _comparison_rows(each)]
     table = Table.of_texts("comparison", f"{one} minus {other}", headings, rows)
     return Result(found, (table,), (*((incomplete,) if incomplete else ()), *left_out))
-
-
-def format_usage(usage: Usage) -> str:
-    """Return calls and tokens in words."""
-    return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
 
 
 def format_duration(seconds: float) -> str:
@@ -382,9 +365,6 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
         yield f"warning: this run continues with other versions than it began with, and numbers may differ: {words}"
     if spec.injection:
         yield f"injected into what searches find: {spec.injection}"
-    if spec.injection.counterfactual:
-        spared = sum(dataset.questions_without_falsehood for dataset in setup.datasets.values())
-        yield f"of {questions:,} questions {spared:,} have no false answer, and are left as they are"
 
 
 def _comparison_rows(found: DatasetComparison) -> Iterator[tuple[str, ...]]:

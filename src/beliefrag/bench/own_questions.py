@@ -6,28 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from beliefrag.bench.datasets.common_form import read_published_files
 from beliefrag.bench.datasets.formats import (
     BadRecord,
-    DatasetEntry,
-    DatasetFormat,
-    Problem,
     PublishedRecord,
     RawRecord,
     make_question,
     name_without_gz,
     question_id,
+    read_each,
     read_records,
     read_table,
-    reader_of,
 )
-from beliefrag.bench.questions import Card, Dataset
+from beliefrag.bench.questions import Card, Dataset, LabelledQuestion
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.run_errors import DataError
 from beliefrag.settings import cache_dir
 from beliefrag.types import Passage
 
 _TABLES = {".csv": ",", ".tsv": "\t"}
+_EXPECTED = "CSV with commas, TSV or JSON Lines with 'question' and 'answers'"
 _FEEDBACK = "feedback"
 """A field that only lines have which the page to ask in wrote."""
 
@@ -61,41 +58,35 @@ def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset
     left out as long as it has no right answer.
     """
     left_out: list[str] = []
-    form = DatasetFormat(
-        name="own questions",
-        title="Own questions",
-        licence="",
-        source="",
-        expects="CSV with commas, TSV or JSON Lines with 'question' and 'answers'",
-        read=reader_of(_UserRecord, _read_question, lambda path: _read_user_records(path, left_out)),
-    )
+    asked: dict[str, LabelledQuestion] = {}
+
+    def add(record: _UserRecord) -> None:
+        question = _make_question(record)
+        if question.id in asked:
+            raise BadRecord(f"question {question.id} occurs twice")
+        asked[question.id] = question
+
     try:
-        read = read_published_files(form, [questions])
+        for _ in read_each(_read_user_records(questions, left_out), _UserRecord, add):
+            pass
     except DataError as error:
-        if left_out:
-            raise DataError(
-                f"No question of {questions.name} can be used: none has a right answer yet.",
-                remedy="Give it on the page of 'beliefrag app', or write it into the file.",
-            ) from None
-        # A published file can be downloaded again; a user's own file has to be corrected.
-        raise DataError(error.message, remedy=f"Give {form.expects}, each question once.") from None
+        raise DataError(error.message, remedy=f"Give {_EXPECTED}, each question once.") from None
+    if not asked:
+        raise DataError(
+            f"No question of {questions.name} can be used: none has a right answer yet.",
+            remedy=f"Give {_EXPECTED}, or answer on the page of 'beliefrag app'.",
+        )
     name = Path(name_without_gz(questions)).stem
-    card = Card(
-        name=name,
-        questions=len(read.questions),
-        passages=len(passages),
-        splits=read.splits(),
-        skipped=tuple(left_out),
-    )
-    return Dataset(name, read.questions, tuple(passages), card)
+    card = Card(name=name, questions=len(asked), passages=len(passages), skipped=tuple(left_out))
+    return Dataset(name, tuple(asked.values()), tuple(passages), card)
 
 
-def _read_user_records(path: Path, left_out: list[str]) -> Iterator[RawRecord | Problem]:
+def _read_user_records(path: Path, left_out: list[str]) -> Iterator[RawRecord]:
     delimiter = _TABLES.get(Path(name_without_gz(path)).suffix.lower())
     records = read_table(path, delimiter=delimiter, required_column="question") if delimiter else read_records(path)
     feedback: dict[str, RawRecord] = {}
     for record in records:
-        if isinstance(record, RawRecord) and _FEEDBACK in record.data:
+        if _FEEDBACK in record.data:
             # Removed and added again: questions have the order of their last lines.
             asked = " ".join(str(record.data.get("question")).split())
             feedback.pop(asked, None)
@@ -109,7 +100,7 @@ def _read_user_records(path: Path, left_out: list[str]) -> Iterator[RawRecord | 
             left_out.append(f"{record.place}: has no right answer yet")
 
 
-def _read_question(record: _UserRecord, path: Path) -> DatasetEntry:
+def _make_question(record: _UserRecord) -> LabelledQuestion:
     given = record.answer if record.answers is None else record.answers
     if given is None:
         raise BadRecord("has no 'answer'")
@@ -117,4 +108,4 @@ def _read_question(record: _UserRecord, path: Path) -> DatasetEntry:
     if not any(answer.strip() for answer in answers):
         raise BadRecord("has no answer")
     identifier = (record.id or "").strip() or question_id("q_", record.question)
-    return DatasetEntry(make_question(identifier, record.question, answers))
+    return make_question(identifier, record.question, answers)

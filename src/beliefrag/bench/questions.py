@@ -119,16 +119,14 @@ def gold_hash(questions: tuple[LabelledQuestion, ...]) -> str:
 
 
 class CardFile(BaseModel):
-    """One file that was read or written, or all files that were read from one folder."""
+    """One file that was read or written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
     name: str
     """The file's name, without its folder: that is private."""
     sha256: str
-    """For many files: the hash of their hashes and names, a line each, as `sha256sum` writes them, sorted by name."""
     bytes: int = Field(ge=0)
-    files: int = Field(default=1, ge=1)
 
 
 class Card(BaseModel):
@@ -149,8 +147,9 @@ class Card(BaseModel):
     with_supporting: int = Field(default=0, ge=0)
     """Questions whose supporting passages are known."""
     skipped: tuple[str, ...] = ()
-    """Records that could not be read and were left out on request, each with its place and the reason."""
+    """The user's questions that have no right answer yet, each with its place."""
     notes: tuple[str, ...] = ()
     inputs: tuple[CardFile, ...] = ()
+    """The files that were read; those within a folder are not listed."""
     outputs: tuple[CardFile, ...] = ()
     made_by: str = ""

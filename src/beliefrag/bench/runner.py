@@ -12,7 +12,6 @@ from beliefrag.bench.metrics import score_episode
 from beliefrag.bench.plan import Jobs, Plan
 from beliefrag.bench.setup import Setup
 from beliefrag.engine import loop
-from beliefrag.errors import TransportError
 from beliefrag.record import Episode, EpisodeKey, EpisodeSummary
 from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.runs.run_errors import RunError
@@ -89,66 +88,6 @@ class Tally:
     """How many of the finished episodes the judge failed on."""
     trouble: str = ""
     """The last error of an episode or of the judge."""
-    stopped: bool = False
-    """Whether it was ended on request before everything was done."""
-    cancelled: bool = False
-    """Whether the episodes that were under way were dropped."""
-
-
-class RunControl:
-    """Ends a run from another thread or from a signal handler. What is on disk stays; the run can continue."""
-
-    def __init__(self) -> None:
-        self.is_stopping = False
-        self.is_cancelled = False
-        self._cancel: Callable[[], object] = lambda: None
-
-    def stop(self) -> None:
-        """Begin no further episode; those under way are finished."""
-        self.is_stopping = True
-
-    def cancel(self) -> None:
-        """Drop the episodes under way, and end at once."""
-        self.is_stopping = self.is_cancelled = True
-        self._cancel()
-
-    def attach(self, task: asyncio.Task[object], events: asyncio.AbstractEventLoop) -> None:
-        """Let `cancel` end this task."""
-        self._cancel = lambda: events.call_soon_threadsafe(task.cancel)
-        if self.is_cancelled:
-            self._cancel()
-
-    def detach(self) -> None:
-        """Let `cancel` end nothing any more."""
-        self._cancel = lambda: None
-
-
-@dataclass(slots=True)
-class CircuitBreaker:
-    """Counts failures since the last success, to end a run whose server is gone."""
-
-    length: int = 0
-    _any_success: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether to give up."""
-        return self.length >= GIVE_UP_AFTER
-
-    def record_success(self) -> None:
-        """End the series of failures."""
-        self.length = 0
-        self._any_success = True
-
-    def record_failure(self, cause: str, *, before: str, replies: int) -> None:
-        """Count a failure with this cause, after that number of replies of the model.
-
-        One with the cause that the same episode failed with `before` is not counted: a few dozen would end each attempt
-        to continue. It counts all the same if the server gave no usable reply and has never succeeded.
-        """
-        known = cause == before and cause != TransportError.__name__
-        if not (known and (self._any_success or replies)):
-            self.length += 1
 
 
 class Runner:
@@ -165,23 +104,19 @@ class Runner:
         at_once: int,
         on_episode: Callable[[EpisodeSummary], object] = lambda _: None,
         patient: bool = False,
-        control: RunControl | None = None,
     ) -> None:
         self._player = player
         self._log = log
         self._at_once = at_once
         self._on_episode = on_episode
         self._patient = patient
-        self._control = control or RunControl()
-        self._failures = CircuitBreaker()
-        self._judge_failures = CircuitBreaker()
+        self._failures = 0
+        """Episodes that failed one after another."""
+        self._judge_failures = 0
         self._tally = Tally()
 
     async def run(self, plan: Plan) -> Tally:
         """Play and judge what is left."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._control.attach(task, asyncio.get_running_loop())
         jobs = Jobs(plan, lanes=self._player.lanes)
         try:
             async with asyncio.TaskGroup() as group:
@@ -190,16 +125,10 @@ class Runner:
         except BaseExceptionGroup as errors:
             # The first explains why the run ended; the others were cancelled or failed for the same reason.
             raise errors.exceptions[0] from None
-        except asyncio.CancelledError:
-            if not self._control.is_cancelled:
-                raise
-            return replace(self._tally, stopped=True, cancelled=True)
-        finally:
-            self._control.detach()
-        return replace(self._tally, stopped=bool(jobs))
+        return self._tally
 
     async def _work(self, jobs: Jobs, lane: int) -> None:
-        while not self._control.is_stopping and (job := jobs.take(lane)) is not None:
+        while (job := jobs.take(lane)) is not None:
             recorded = self._log.episode(job.key) if job.only_judge else None
             try:
                 episode = await self._player.play(job.key, recorded, lane)
@@ -208,40 +137,39 @@ class Runner:
                 continue
             await self._log.append(episode)
             self._on_episode(episode.summary())
-            before = self._log.summaries.get(job.key)
-            self._count_episode(episode, before.cause if before else "")
-            self._count_verdict(episode, before.judge_failure if before else "")
+            self._count_episode(episode)
+            self._count_verdict(episode)
 
     def _count_failure(self, trouble: str) -> None:
         self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble.rstrip())
 
-    def _count_episode(self, episode: Episode, before: str) -> None:
+    def _count_episode(self, episode: Episode) -> None:
         error = episode.error
         if error is None:
             self._tally = replace(self._tally, finished=self._tally.finished + 1)
-            self._failures.record_success()
+            self._failures = 0
             return
         self._count_failure(f"{error.message} {error.remedy}")
-        self._failures.record_failure(error.cause, before=before, replies=episode.usage.calls)
-        if self._failures.is_open and not self._patient:
+        self._failures += 1
+        if self._failures >= GIVE_UP_AFTER and not self._patient:
             raise RunError(
-                f"The last {self._failures.length} episodes failed. Last error: {error.message}",
+                f"The last {self._failures} episodes failed. Last error: {error.message}",
                 remedy=f"{error.remedy} {_AGAIN}".lstrip(),
             )
 
-    def _count_verdict(self, episode: Episode, before: str) -> None:
+    def _count_verdict(self, episode: Episode) -> None:
         verdict = episode.verdict
         # An abstention is wrong without asking: it says nothing about the judge.
         if verdict is None or not (verdict.usage.calls or verdict.error):
             return
         error = verdict.error
         if error is None:
-            self._judge_failures.record_success()
+            self._judge_failures = 0
             return
         self._tally = replace(self._tally, unjudged=self._tally.unjudged + 1, trouble=error.message)
-        self._judge_failures.record_failure(error.cause, before=before, replies=verdict.usage.calls)
-        if self._judge_failures.is_open and not self._patient:
+        self._judge_failures += 1
+        if self._judge_failures >= GIVE_UP_AFTER and not self._patient:
             raise RunError(
-                f"The judge failed on the last {self._judge_failures.length} answers. Last error: {error.message}",
+                f"The judge failed on the last {self._judge_failures} answers. Last error: {error.message}",
                 remedy=f"Fix it, or leave it for later with --no-judge. {_AGAIN}",
             )

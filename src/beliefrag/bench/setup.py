@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from beliefrag.bench.datasets import load_dataset
@@ -134,13 +134,6 @@ class DatasetSetup:
             return shared
         return replace(shared, retriever=self.injector.wrap(shared.retriever, labelled))
 
-    @property
-    def questions_without_falsehood(self) -> int:
-        """How many questions have no false answer, where false passages are injected."""
-        if self.injector is None:
-            return 0
-        return sum(self.injector.falsehood(labelled) is None for labelled in self.questions.values())
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -235,7 +228,7 @@ def set_up(
             for name, plan in plans.items()
         },
         prompts=engine.prompts.hashes(),
-        budget=asdict(settings.budget),
+        budget=settings.budget,
         judge=judge.identity if judge else None,
         seed=spec.seed,
         methods=spec.method_names,
@@ -308,7 +301,7 @@ def _record_method(engine: Engine, name: str, retriever: str, pack: int | None) 
         verifier=parts.verifier.name,
         retriever=retriever,
         pack=pack,
-        thresholds=asdict(parts.thresholds),
+        thresholds=parts.thresholds,
         calibration=CalibrationRecord(name=used.name, sha256=used.sha256) if used else None,
     )
 

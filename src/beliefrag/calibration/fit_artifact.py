@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 
@@ -135,7 +136,7 @@ def fit_artifact(
             judge=f"{judge}, prompt {run.prompts.get('judge', 'unknown')}" if label == "judge" else None,
             methods=tuple(sorted({trajectory.method for trajectory in collection.trajectories})),
             datasets=corpora,
-            budget=run.budget,
+            budget=asdict(run.budget),
             versions={**versions(), "scikit-learn": version("scikit-learn")},
             fit_questions=tuple(learnt),
             selection_questions=choosing.question_ids,

@@ -31,7 +31,7 @@ from beliefrag.errors import CalibrationError, SettingsError, explain_missing_ex
 from beliefrag.methods import STATE_COLLECTORS, find_profile
 from beliefrag.policy import Calibration, Thresholds
 from beliefrag.runs.partitions import Partition, partition
-from beliefrag.runs.record import RunRecord, budget_of, now
+from beliefrag.runs.record import RunRecord, now
 from beliefrag.runs.states import Label, Trajectory
 from beliefrag.types import Action
 from beliefrag.verifiers import build_verifier
@@ -296,7 +296,7 @@ def make_guarantees(
             datasets={name: run.datasets[name].fingerprint for name in found.datasets},
             method=METHOD,
             thresholds=replace(thresholds, decline_below=None),
-            budget=budget_of(run),
+            budget=run.budget,
             prompts={name: digest for name, digest in run.prompts.items() if name in names},
             made=now(),
         )

@@ -21,7 +21,6 @@ from beliefrag.errors import SettingsError
 if TYPE_CHECKING:
     from beliefrag.bench.benchmark import PreparedRun, Run, RunProgress
     from beliefrag.bench.plan import Plan
-    from beliefrag.bench.runner import RunControl
     from beliefrag.bench.setup import RunSpec
     from beliefrag.settings import Settings
     from beliefrag.studies.make import PreparedStudies
@@ -123,57 +122,28 @@ def may_call(calls: int, *, replay: bool) -> bool:
 
 def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
     """Run what is left, print the result, close the models, and return the exit code."""
-    from beliefrag.bench.runner import RunControl
-
-    control = RunControl()
-    with _interrupts(control), _show_run() as progress:
-        found = beliefrag.bench.carry_out(prepared, on=on, progress=progress, control=control)
-    return _print_result(found, prepared.spec)
-
-
-@contextlib.contextmanager
-def _interrupts(control: RunControl) -> Iterator[None]:
-    """Let the first Ctrl-C stop the run, and the second one cancel running episodes."""
-    import signal
-
-    def interrupt(*_: object) -> None:
-        if control.is_stopping:
-            control.cancel()
-        else:
-            control.stop()
-            output.print_notice("stopping after the running episodes; press Ctrl-C again to drop them")
-
-    before = None
-    # Not in the main thread: Ctrl-C then ends the run at once.
-    with contextlib.suppress(ValueError):
-        before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
-
-
-def _print_result(found: Run, spec: RunSpec) -> int:
     import shlex
     import sys
 
+    try:
+        with _show_run() as progress:
+            found = beliefrag.bench.carry_out(prepared, on=on, progress=progress)
+    except KeyboardInterrupt:
+        again = shlex.join(["beliefrag", *sys.argv[1:]])
+        output.print_notice(f"the running episodes were dropped; resume with: {again}")
+        raise
+    return _print_result(found, prepared.spec)
+
+
+def _print_result(found: Run, spec: RunSpec) -> int:
     tally = found.tally
     if spec.replay:
         output.print_notice(f"{found.missing_replies:,} keys are missing from the cache")
-    resume = f"resume with: {shlex.join(['beliefrag', *sys.argv[1:]])}"
-    if tally.cancelled:
-        output.print_notice(f"dropped the running episodes; {resume}")
-        return output.INTERRUPTED
     words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
     if tally.unjudged:
         words += f", {tally.unjudged:,} could not be judged"
     if tally.trouble:
         output.print_notice(f"last error: {tally.trouble}")
-    if tally.stopped:
-        left = (found.plan.left if found.plan else 0) - tally.finished - tally.failed
-        output.print_notice(f"{words}, {left:,} left; {resume}")
-        return output.INTERRUPTED
     again = bool(tally.failed or tally.unjudged)
     output.print_notice(f"{words}; {'the same command tries those again' if again else 'everything is done'}")
     return output.FAILED if again else output.OK
@@ -246,15 +216,12 @@ def _make_studies(prepared: PreparedStudies, *, yes: bool) -> int:
         return output.OK
     codes = [output.OK]
 
-    def play(name: str, planned: PreparedRun) -> bool:
+    def play(name: str, planned: PreparedRun) -> None:
         output.print_notice(f"run {name}:")
         codes.append(carry_out(planned))
-        return codes[-1] != output.INTERRUPTED
 
     finished = [name for name, plan in plans.items() if not plan.left]
     recordings = prepared.make_runs(play, finished=finished)
-    if recordings is None:
-        return output.INTERRUPTED
     for each in prepared.studies:
         with output.show_status(f"computing {each.name}"):
             result = prepared.analyse(each, recordings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beliefrag.cli.options import argument, flag, option
-from beliefrag.cli.output import FAILED, print_facts, print_notice, print_table, safe_line
+from beliefrag.cli.output import FAILED, print_facts, print_notice, print_table
 
 if TYPE_CHECKING:
     from beliefrag.bench.questions import Card
@@ -23,7 +23,6 @@ def import_(
     *,
     out: Annotated[Path, option("DIR", "The folder to make.", "--out")],
     corpus: Annotated[Path | None, option("FILE|DIR", "Further passages, as JSON Lines.", "--corpus")] = None,
-    skip_broken: Annotated[bool, flag("--skip-broken", "Skip invalid records, and list them in the card.")] = False,
 ) -> None:
     """Convert published files to the common form, with a card of counts, licence, source and hashes.
 
@@ -34,7 +33,7 @@ def import_(
 
     if not files:
         files = list(fetch_published_files(name, cache_dir() / "data" / name, on_file=print_notice))
-    _print_card(import_dataset(name, files, out, corpus=corpus, skip_broken=skip_broken), out)
+    _print_card(import_dataset(name, files, out, corpus=corpus), out)
 
 
 @app.command("list")
@@ -91,13 +90,8 @@ def _print_card(card: Card, folder: Path) -> None:
     facts += [("source", card.source or "not known"), ("questions", f"{card.questions:,}"), ("splits", _splits(card))]
     facts += [("support", f"known for {card.with_supporting:,}"), ("passages", f"{card.passages:,}")]
     facts += [("note", note) for note in card.notes]
-    for file in card.inputs:
-        count = "" if file.files == 1 else f" ({file.files:,} files)"
-        facts.append(("read", f"{file.name}{count} {file.sha256}"))
-    facts += [("file", f"{file.name} {file.sha256}") for file in card.outputs]
-    print_facts([*facts, ("skipped", f"{len(card.skipped):,}")] if card.skipped else facts)
-    for problem in card.skipped:
-        typer.echo(f"  {safe_line(problem)}")
+    facts += [("read", f"{file.name} {file.sha256}") for file in card.inputs]
+    print_facts([*facts, *(("file", f"{file.name} {file.sha256}") for file in card.outputs)])
 
 
 def _splits(card: Card) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("verifier form", run.verifier),
         ("calibration", ", ".join(f"{each.name} {each.sha256[:16]}" for each in run.calibrations) or "none"),
         ("retriever", run.searched_with),
-        ("budget", _list_pairs(run.budget)),
+        ("budget", _list_pairs(asdict(run.budget))),
         *((f"thresholds of {METHODS.title(name)}", words) for name, words in _describe_thresholds(run)),
         ("seed", str(run.seed)),
         ("versions", _list_pairs(run.versions)),
@@ -137,7 +137,7 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
     """Yield for each method with thresholds what was set in the run, and where the defaults come from."""
     for name in run.methods:
         if name in METHODS and (origin := METHODS[name].thresholds_from):
-            used = _list_pairs(run.setups[name].thresholds) if needs_calibration(name) else run.method_options.get(name)
+            used = _list_pairs(asdict(run.setups[name].thresholds)) if needs_calibration(name) else run.method_options.get(name)
             yield name, f"{used}; defaults: {origin}" if used else origin
 
 
@@ -145,10 +145,10 @@ def cost_lines(summary: Summary) -> list[tuple[str, str]]:
     """Return the cost of all finished episodes, in dollars where a price is known; the judge's apart from it."""
     run = summary.run
     money = in_dollars(run.model, run.price or price_of(run.model), summary.spent)
-    lines = [("cost", f"{_format_usage(summary.spent)}; {money}")]
+    lines = [("cost", f"{format_usage(summary.spent)}; {money}")]
     if run.judge:
         money = in_dollars(run.judge, run.judge_price or price_of(run.judge), summary.judge_spent)
-        lines.append(("cost of the judge", f"{_format_usage(summary.judge_spent)}, in no method's cost; {money}"))
+        lines.append(("cost of the judge", f"{format_usage(summary.judge_spent)}, in no method's cost; {money}"))
     return lines
 
 
@@ -212,7 +212,7 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     note = (
         "Means per question. Seconds are those of the model when it made the replies. The judge is in none of them. "
         "Above the cap: episodes whose calls, without the final answer, took more than "
-        f"{summary.run.budget['tokens']:,} tokens. A call begins only if its expected cost fits; a longer reply can "
+        f"{summary.run.budget.tokens:,} tokens. A call begins only if its expected cost fits; a longer reply can "
         "exceed the cap."
     )
     columns = {"n": _count_questions, **_means(*_COSTS), "above the cap": above_cap}
@@ -311,5 +311,6 @@ def _format_value(measure: str, value: float) -> str:
     return f"{value:,.{_DIGITS.get(measure, 3)}f}"
 
 
-def _format_usage(usage: Usage) -> str:
+def format_usage(usage: Usage) -> str:
+    """Return calls and tokens in words."""
     return f"{usage.calls:,} calls, {usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"

@@ -11,10 +11,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from beliefrag.policy import Thresholds
 from beliefrag.runs.record import CalibrationRecord, RunRecord
 from beliefrag.runs.run_errors import RunChanged
-from beliefrag.types import Budget
 
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
 """What a run's first calibrated method decides with."""
@@ -82,11 +80,10 @@ def _values(
     """Return all values that an aspect is made of, each by its method and its name within the aspect."""
     found: dict[tuple[str, str], Any]
     match aspect:
-        # A limit or threshold that did not exist when a run was made stood where its default stands.
         case Aspect.BUDGET:
-            found = {("", name): value for name, value in {**asdict(Budget()), **run.budget}.items()}
+            found = {("", name): value for name, value in asdict(run.budget).items()}
         case Aspect.THRESHOLDS:
-            held = {method: {**asdict(Thresholds()), **run.setups[method].thresholds} for method in methods}
+            held = {method: asdict(run.setups[method].thresholds) for method in methods}
             found = {(method, name): value for method, values in held.items() for name, value in values.items()}
         case Aspect.VERIFIER | Aspect.RETRIEVER | Aspect.PACK | Aspect.CALIBRATION:
             found = {(method, ""): getattr(run.setups[method], aspect) for method in methods}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,13 +21,12 @@ from beliefrag.models.cost import Price, model_name, price_of
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
 from beliefrag.runs.run_errors import RunError
-from beliefrag.settings import Prices, Settings
+from beliefrag.settings import Prices
 from beliefrag.types import Budget, Usage
 
 FORMAT: Final = 3
 """The version of the two files of a run."""
 RUN_FILE = "run.json"
-_T = TypeVar("_T", Budget, Thresholds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class MethodRecord(_Strict):
     retriever: str
     pack: int | None = None
     """The most words of evidence that a prompt showed; None where prompts showed whole passages."""
-    thresholds: Mapping[str, float | bool | None]
+    thresholds: Thresholds
     calibration: CalibrationRecord | None = None
 
 
@@ -105,7 +104,7 @@ class RunRecord(_Strict):
     setups: Mapping[str, MethodRecord]
     """What each method brought."""
     prompts: Mapping[str, str]
-    budget: Mapping[str, int]
+    budget: Budget
     judge: str | None
     """The judge's identity; None while nothing was judged."""
     seed: int
@@ -169,7 +168,13 @@ class RunRecord(_Strict):
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error.strerror}.") from error
         except ValidationError as error:
-            raise _unusable(_read_versions(path), _first_problem(error)) from None
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])[:60] or "the file"
+            raise RunError(
+                "The run is damaged, or was made by another version of beliefrag "
+                f"(run.json names {_read_version(path):.40}, this is {__version__}): {where}: {first['msg']}.",
+                remedy="Read it with that version, put the run.json back that it began with, or make the run again.",
+            ) from None
 
     def write(self, folder: Path) -> None:
         """Write the record to another file first: a kill leaves the old one or the new one, never half of one."""
@@ -187,50 +192,17 @@ class RunRecord(_Strict):
             ) from error
 
 
-def budget_of(run: RunRecord) -> Budget:
-    """Return what each of the run's episodes could spend."""
-    return _make(Budget, run.budget, run)
-
-
 def thresholds_of(run: RunRecord) -> Thresholds:
     """Return the thresholds that the run's calibrated method decided with, or else those of its first method."""
     setups = list(run.setups.values())
-    return _make(Thresholds, next((each for each in setups if each.calibration), setups[0]).thresholds, run)
+    return next((each for each in setups if each.calibration), setups[0]).thresholds
 
 
-def settings_of(run: RunRecord) -> Settings:
-    """Return the settings as they were resolved when the run began."""
+def _read_version(path: Path) -> str:
     try:
-        return Settings.model_validate(run.settings)
-    except ValidationError as error:
-        raise _unusable(run.versions, f"its setting {_first_problem(error)}") from None
-
-
-def _make(kind: type[_T], values: Mapping[str, Any], run: RunRecord) -> _T:
-    try:
-        return kind(**values)
-    except (TypeError, ValueError) as error:
-        raise _unusable(run.versions, f"its {kind.__name__.lower()} cannot be used: {error}") from None
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])[:60] or 'the file'}: {first['msg']}"
-
-
-def _read_versions(path: Path) -> Mapping[str, object]:
-    try:
-        return dict(json.loads(path.read_bytes())["versions"])
+        return str(json.loads(path.read_bytes())["versions"]["beliefrag"])
     except (ValueError, TypeError, LookupError, RecursionError):
-        return {}
-
-
-def _unusable(versions: Mapping[str, object], problem: str) -> RunError:
-    return RunError(
-        "The run is damaged, or was made by another version of beliefrag "
-        f"(run.json names {versions.get('beliefrag', 'none')!s:.40}, this is {__version__}): {problem}.",
-        remedy="Read it with that version, put the run.json back that it began with, or make the run again.",
-    )
+        return "none"
 
 
 def versions() -> dict[str, str]:

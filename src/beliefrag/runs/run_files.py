@@ -28,7 +28,6 @@ EPISODES_FILE = "episodes.jsonl"
 LOCK_FILE = "running.lock"
 _BINARY = getattr(os, "O_BINARY", 0)
 """Keeps Windows from writing two bytes for the end of a line."""
-_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ class EpisodeLine:
     offset: int
     """The byte at which it begins."""
     summary: EpisodeSummary
-    _text: bytes = field(repr=False)
+    text: bytes = field(repr=False)
 
     def episode(self) -> Episode:
         """Return the whole episode."""
-        return parse_line(Episode, self._text, self.folder, f"Line {self.number:,}")
+        return parse_line(Episode, self.text, self.folder, f"Line {self.number:,}")
 
 
 class EpisodeLog:
@@ -66,15 +65,19 @@ class EpisodeLog:
                 held.enter_context(hold_lock(folder / LOCK_FILE, wait=False))
                 self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
                 held.callback(os.close, self._file)
-                self._drop_torn_line()
                 # As it was when the file was opened: it does not grow with the run so that memory stays flat.
-                latest: dict[EpisodeKey, tuple[EpisodeSummary, int]] = {}
+                self.summaries: dict[EpisodeKey, EpisodeSummary] = {}
+                self._offsets: dict[EpisodeKey, int] = {}
+                whole = 0
                 for line in read_lines(folder):
                     # An episode that is tried again moves to the end: what failed longest ago is tried first.
-                    latest.pop(line.summary.key, None)
-                    latest[line.summary.key] = (line.summary, line.offset)
-                self.summaries = {key: summary for key, (summary, _) in latest.items()}
-                self._offsets = {key: offset for key, (_, offset) in latest.items()}
+                    self.summaries.pop(line.summary.key, None)
+                    self.summaries[line.summary.key] = line.summary
+                    self._offsets[line.summary.key] = line.offset
+                    whole = line.offset + len(line.text)
+                if whole < os.fstat(self._file).st_size:
+                    # A kill tore the last line.
+                    os.ftruncate(self._file, whole)
                 self._held = held.pop_all()
         except OSError as error:
             raise RunError(
@@ -134,19 +137,6 @@ class EpisodeLog:
                     f"{self.path} cannot be written: {error.strerror}.",
                     remedy="Make room and give the same command again; what was written before is kept.",
                 ) from error
-
-    def _drop_torn_line(self) -> None:
-        with self.path.open("rb") as file:
-            size = start = keep = file.seek(0, os.SEEK_END)
-            while start:
-                start = max(0, start - _BLOCK)
-                file.seek(start)
-                found = file.read(min(_BLOCK, keep - start)).rfind(b"\n")
-                keep = start + found + 1
-                if found >= 0:
-                    break
-        if keep < size:
-            os.ftruncate(self._file, keep)
 
 
 def read_summaries(folder: Path) -> dict[EpisodeKey, EpisodeSummary]:

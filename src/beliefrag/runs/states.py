@@ -15,7 +15,7 @@ from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.policy import Spent, correction_fits
 from beliefrag.record import Episode, Step
 from beliefrag.runs.partitions import Partition, partition
-from beliefrag.runs.record import RunRecord, budget_of
+from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
@@ -93,13 +93,12 @@ class Trajectory:
 def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Trajectory]]:
     """Read the record of a run and the trajectories of its finished episodes, of these methods or of all."""
     run = RunRecord.read(folder)
-    budget = budget_of(run)
     latest = {
         line.summary.key: line
         for line in read_lines(folder)
         if line.summary.finished and (not methods or line.summary.key.method in methods)
     }
-    found = (trajectory_of(line.episode(), budget) for line in latest.values())
+    found = (trajectory_of(line.episode(), run.budget) for line in latest.values())
     return run, [trajectory for trajectory in found if trajectory.states]
 
 

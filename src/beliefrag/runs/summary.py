@@ -282,7 +282,7 @@ def _make_cell(run: RunRecord, dataset: str, method: str, episodes: Sequence[Epi
 
 def _is_above_cap(episode: EpisodeSummary, run: RunRecord) -> bool:
     bounded = sum(part.tokens for purpose, part in episode.usage.by_purpose.items() if purpose != _FINAL_ANSWER)
-    return bounded > run.budget["tokens"]
+    return bounded > run.budget.tokens
 
 
 def _is_unjudged(episode: EpisodeSummary) -> bool:

@@ -77,7 +77,7 @@ class HolobenchStudy:
         if not found.scopes:
             why = f"Every method must have finished at least {MIN_QUESTIONS} questions about sets of rows."
             return StudyResult.insufficient(why, sample=sample)
-        top_k, rounds = recording.run.budget["top_k"], recording.run.budget["rounds"]
+        top_k, rounds = recording.run.budget.top_k, recording.run.budget.rounds
         allowed, needed = rounds * top_k, found.values[METHOD]["all"]["rows_needed"]
         ceilings = {rows: highest_recall(needed, rows) for rows in dict.fromkeys((top_k, allowed, _PAPER_ROWS))}
         ratios = {method: recall_per_row(found, method) for method in _COMPARED}

@@ -16,7 +16,6 @@ from beliefrag import bench
 from beliefrag.bench.benchmark import PreparedRun, Preview, RunProgress
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.questions import Dataset
-from beliefrag.bench.runner import RunControl
 from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
 from beliefrag.models.providers import use_server_model
@@ -149,7 +148,7 @@ def _provenance(recording: Recording) -> dict[str, Any]:
         "seen by the calibration": sum(len(run.datasets[name].seen_by_calibration) for name in recording.datasets),
         "answerability": dict(run.interventions),
         "thresholds": asdict(thresholds_of(run)),
-        "budget": dict(run.budget),
+        "budget": asdict(run.budget),
     }
 
 
@@ -205,18 +204,16 @@ class PreparedStudies:
             yield required.name, bench.preview(**self._how_to_make(required, self._read_begun(required)))
 
     def make_runs(
-        self, carry_out: Callable[[str, PreparedRun], bool], *, finished: Collection[str] = ()
-    ) -> dict[str, Recording] | None:
-        """Make the runs one after the other, and read their records; None if a run was stopped.
+        self, carry_out: Callable[[str, PreparedRun], None], *, finished: Collection[str] = ()
+    ) -> dict[str, Recording]:
+        """Make the runs one after the other, and read their records.
 
-        `carry_out` plays a run of that name, and returns False if it was stopped; `finished` runs are only read.
+        `carry_out` plays a run of that name; `finished` runs are only read.
         """
         recordings: dict[str, Recording] = {}
         for required in self.runs:
             if self.existing_run is None and required.name not in finished:
-                prepared = bench.prepare_run(**self._how_to_make(required, recordings))
-                if not carry_out(required.name, prepared):
-                    return None
+                carry_out(required.name, bench.prepare_run(**self._how_to_make(required, recordings)))
             recordings[required.name] = Recording.read(self.folder(required.name))
         return recordings
 
@@ -309,32 +306,28 @@ def run(
     name: str,
     *,
     progress: Callable[[StudyProgress], object] | None = None,
-    control: RunControl | None = None,
     **how: Any,
 ) -> StudyResult:
     """Make one study: the runs that it needs, its numbers, its figure and a page.
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
-        progress: Called at the beginning of each run and after every episode.
-        control: Its `stop` and `cancel` end the runs early; the same call resumes them.
+        progress: Called at the beginning of each run and after every episode. An exception that it raises ends the
+            runs early; the same call resumes them.
         how: The arguments of `prepare_studies`.
     """
     prepared = prepare_studies(choose_studies(name), **how)
     if len(prepared.studies) != 1:
         raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 
-    def carry_out(run_name: str, planned: PreparedRun) -> bool:
+    def carry_out(run_name: str, planned: PreparedRun) -> None:
         def report(each: RunProgress) -> None:
             if progress is not None:
                 progress(StudyProgress(run_name, each))
 
-        tally = bench.carry_out(planned, progress=report, control=control).tally
-        return not (tally.stopped or tally.cancelled)
+        bench.carry_out(planned, progress=report)
 
     recordings = prepared.make_runs(carry_out)
-    if recordings is None:
-        raise StudyError(f"The study {name} was stopped before its runs had ended.", remedy="Call it again to resume.")
     result = prepared.analyse(prepared.studies[0], recordings)
     prepared.write_index()
     return result

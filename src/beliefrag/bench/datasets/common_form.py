@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
 import re
 import shutil
@@ -16,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -25,7 +26,6 @@ from beliefrag.bench.datasets.formats import (
     DATASET_FORMATS,
     AnswerGroups,
     DatasetFormat,
-    Problem,
     PublishedRecord,
     Texts,
     find_format,
@@ -40,13 +40,9 @@ from beliefrag.models.weights import HubFile
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
-_T = TypeVar("_T")
-_R = TypeVar("_R", bound=PublishedRecord)
-
 _QUESTIONS = "questions.jsonl"
 _CORPUS = "corpus.jsonl"
 _CARD = "card.json"
-_PROBLEMS_SHOWN = 3
 _PLAIN_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 
 
@@ -73,7 +69,7 @@ def is_dataset(folder: Path) -> bool:
 
 def load_dataset(folder: Path) -> Dataset:
     """Load a benchmark from a folder in the common form."""
-    questions = _load(_find(folder, _QUESTIONS), _QuestionRecord, _make_question)
+    questions = tuple(read_each(read_json_lines(_find(folder, _QUESTIONS)), _QuestionRecord, _make_question))
     passages = load_passages(folder)
     known = {passage.id for passage in passages}
     lacking = [question.id for question in questions if not known.issuperset(question.gold.supporting or ())]
@@ -98,11 +94,9 @@ def load_passages(path: Path) -> tuple[Passage, ...]:
 
     A passage without an id gets one made from its words.
     """
-    return _load(
-        _find(path, _CORPUS) if path.is_dir() else path,
-        _PassageRecord,
-        lambda each: Passage(each.id or passage_id(each.title, each.text), each.title, each.text),
-    )
+    records = read_json_lines(_find(path, _CORPUS) if path.is_dir() else path)
+    found = read_each(records, _PassageRecord, lambda each: each)
+    return tuple(Passage(each.id or passage_id(each.title, each.text), each.title, each.text) for each in found)
 
 
 def _make_question(record: _QuestionRecord) -> LabelledQuestion:
@@ -118,20 +112,6 @@ def _make_question(record: _QuestionRecord) -> LabelledQuestion:
         is_set=record.answer_form == "set" or "n_answer_rows" in labels,
         labels=labels,
     )
-
-
-def _load(path: Path, form: type[_R], make: Callable[[_R], _T]) -> tuple[_T, ...]:
-    """Return all values, or raise the first problem: a dataset in the common form was complete when it was written."""
-    values, problems = [], []
-    for found in read_each(read_json_lines(path), form, make):
-        if isinstance(found, Problem):
-            problems.append(found)
-        else:
-            values.append(found[1])
-    if problems:
-        more = f" ({len(problems)} such records)" if len(problems) > 1 else ""
-        raise DataError(f"{problems[0]}{more}.", remedy="Import the dataset again, or correct the file.")
-    return tuple(values)
 
 
 def _find(folder: Path, name: str) -> Path:
@@ -206,17 +186,15 @@ def _question_record(question: LabelledQuestion) -> dict[str, Any]:
     return record | {key: value for key, value in gold.labels.items() if key not in _QuestionRecord.model_fields}
 
 
-def import_dataset(
-    name: str, files: Sequence[Path], out: Path, *, corpus: Path | None = None, skip_broken: bool = False
-) -> Card:
+def import_dataset(name: str, files: Sequence[Path], out: Path, *, corpus: Path | None = None) -> Card:
     """Read published files and write them in the common form into a new or empty folder.
 
-    `corpus` has further passages to search. With `skip_broken`, records that cannot be read are listed in the card.
+    `corpus` has further passages to search.
     """
     published = find_format(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"{out} exists already.", remedy="Name another folder, or remove it first.")
-    dataset = read_published_files(published, files, corpus=corpus, skip_broken=skip_broken)
+    dataset = read_published_files(published, files, corpus=corpus)
     out.parent.mkdir(parents=True, exist_ok=True)
     # Written to a temporary folder and renamed: a folder that exists is complete.
     temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
@@ -236,66 +214,28 @@ def import_dataset(
     return card
 
 
-def read_published_files(
-    published: DatasetFormat, files: Sequence[Path], *, corpus: Path | None = None, skip_broken: bool = False
-) -> Dataset:
+def read_published_files(published: DatasetFormat, files: Sequence[Path], *, corpus: Path | None = None) -> Dataset:
     """Read the dataset in published files, without writing anything."""
-    if not files:
-        raise DataError(f"No file of {published.name} is given.", remedy=f"Give {published.expects}.")
-    questions: dict[str, LabelledQuestion] = {}
-    passages: dict[str, Passage] = {}
-    problems: list[Problem] = []
-    places: dict[str, str] = {}
-    for found in published.read(files):
-        if isinstance(found, Problem):
-            problems.append(found)
-        elif (key := found.question.id) in questions:
-            problems.append(Problem(found.place, f"question {key} occurs twice, first in {places[key]}"))
-        else:
-            questions[key], places[key] = found.question, found.place
-            passages |= {passage.id: passage for passage in found.passages if passage.id not in passages}
-    if corpus:
-        passages |= {passage.id: passage for passage in load_passages(corpus) if passage.id not in passages}
-    if not questions:
-        first = f" ({problems[0]})" if problems else ""
+    entries = list(published.read(files))
+    if not entries:
         raise DataError(
-            f"There is no question of {published.name} in {', '.join(path.name for path in files)}{first}.",
+            f"There is no question of {published.name} in {', '.join(path.name for path in files) or 'no file'}.",
             remedy=f"Give {published.expects}.",
         )
-    if problems and not skip_broken:
-        listed = "; ".join(str(problem) for problem in problems[:_PROBLEMS_SHOWN])
-        more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""
-        raise DataError(
-            f"{len(problems)} records of {published.name} cannot be read: {listed}{more}.",
-            remedy="Correct or download the file again, or leave these records out with --skip-broken.",
-        )
-    dataset = Dataset(published.name, tuple(questions.values()), tuple(passages.values()), Card(name=published.name))
+    passages: dict[str, Passage] = {}
+    for passage in itertools.chain(*(entry.passages for entry in entries), load_passages(corpus) if corpus else ()):
+        passages.setdefault(passage.id, passage)
+    questions = tuple(entry.question for entry in entries)
+    dataset = Dataset(published.name, questions, tuple(passages.values()), Card(name=published.name))
     card = _make_card(
         dataset,
         published,
         format=published.name,
-        skipped=tuple(map(str, problems)),
         notes=published.notes,
         made_by=f"beliefrag {__version__}",
-        inputs=tuple(
-            _describe_folder(path) if path.is_dir() else describe_file(path)
-            for path in (*files, *([corpus] if corpus else []))
-        ),
+        inputs=tuple(describe_file(path) for path in (*files, corpus) if path and path.is_file()),
     )
     return replace(dataset, card=card)
-
-
-def _describe_folder(folder: Path) -> CardFile:
-    """Return the number and size of all files in a folder, and the hash of what `sha256sum` would print of them."""
-    files = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
-    found = {name: describe_file(path) for name, path in files}
-    lines = "".join(f"{file.sha256}  {name}\n" for name, file in found.items())
-    return CardFile(
-        name=folder.resolve().name,
-        sha256=hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest(),
-        bytes=sum(file.bytes for file in found.values()),
-        files=len(found),
-    )
 
 
 def fetch_published_files(name: str, folder: Path, *, on_file: Callable[[str], None] = lambda line: None) -> list[Path]:

@@ -7,7 +7,7 @@ A format is one call of `register_format`, in a module of ours or of another pac
     [project.entry-points."beliefrag.datasets"]
     my_set = "my_package.my_set"
 
-A record that cannot be read becomes a `Problem` with its line or number. JSON, JSON Lines and tables are recognised by
+A record that cannot be read is a `DataError` with its line or number. JSON, JSON Lines and tables are recognised by
 what is in the file, because published names mislead: RGB's `.json` holds lines.
 """
 
@@ -21,7 +21,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -73,17 +73,6 @@ AnswerGroups = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """A record that cannot be used, with its place and the reason."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
 class RawRecord:
     """One record, with its file and its line or number."""
 
@@ -97,8 +86,6 @@ class DatasetEntry:
 
     question: LabelledQuestion
     passages: tuple[Passage, ...] = ()
-    place: str = ""
-    """Its file and its line or number, where they are known."""
 
 
 def passage_id(title: str, body: str) -> str:
@@ -171,33 +158,28 @@ def _read_unpacked(path: Path) -> bytes:
     return content.removeprefix(_BOM)
 
 
-def read_records(path: Path) -> Iterator[RawRecord | Problem]:
+def read_records(path: Path) -> Iterator[RawRecord]:
     """Read the records of a JSON or JSON Lines file: a list, an object with the list under `Data`, or lines."""
     content = _read_unpacked(path)
-    if not content.strip():
-        raise DataError(f"{path.name} is empty.", remedy="Download it again.")
-    whole = _parse_json(content)
+    try:
+        whole = json.loads(content)
+    except (ValueError, RecursionError):
+        whole = None
     if isinstance(whole, dict) and isinstance(whole.get("Data"), list):
         whole = whole["Data"]
-    if isinstance(whole, list):
-        for number, data in enumerate(whole, 1):
-            place = f"{path.name} record {number}"
-            yield RawRecord(place, data) if isinstance(data, dict) else Problem(place, "is not a JSON object")
+    if not isinstance(whole, list):
+        yield from _parse_lines(content, path.name)
         return
-    found = list(_parse_lines(content, path.name))
-    # Of lines, a broken one does not hide the others.
-    if not any(isinstance(record, RawRecord) for record in found):
-        reason = f": {whole}" if isinstance(whole, ValueError) else ""
-        raise DataError(f"{path.name} is neither a JSON list nor JSON Lines{reason}.", remedy="Download it again.")
-    yield from found
+    for number, data in enumerate(whole, 1):
+        yield _check_record(f"{path.name} record {number}", data)
 
 
-def read_json_lines(path: Path) -> Iterator[RawRecord | Problem]:
+def read_json_lines(path: Path) -> Iterator[RawRecord]:
     """Yield the records of a file with one JSON object per line."""
     yield from _parse_lines(_read_unpacked(path), path.name)
 
 
-def read_table(path: Path, *, delimiter: str, required_column: str | None = None) -> Iterator[RawRecord | Problem]:
+def read_table(path: Path, *, delimiter: str, required_column: str | None = None) -> Iterator[RawRecord]:
     """Yield the rows of a delimited table by the names in its first line."""
     content = _read_unpacked(path)
     try:
@@ -219,60 +201,56 @@ def read_table(path: Path, *, delimiter: str, required_column: str | None = None
             if len(row) == len(names):
                 yield RawRecord(place, dict(zip(names, row, strict=True)))
             elif row:
-                yield Problem(place, f"has {len(row)} columns, not {len(names)}")
+                raise _bad_record(place, f"has {len(row)} columns, not {len(names)}")
     except csv.Error as error:
         raise DataError(
             f"{path.name} line {rows.line_num} is not a table: {error}.", remedy="Download it again."
         ) from None
 
 
-def _parse_lines(content: bytes, name: str) -> Iterator[RawRecord | Problem]:
+def _parse_lines(content: bytes, name: str) -> Iterator[RawRecord]:
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
-        data, place = _parse_json(line), f"{name} line {number}"
-        if isinstance(data, dict):
-            yield RawRecord(place, data)
-        else:
-            yield Problem(place, f"is not JSON ({data})" if isinstance(data, ValueError) else "is not a JSON object")
+        place = f"{name} line {number}"
+        try:
+            data = json.loads(line)
+        except UnicodeDecodeError:
+            raise _bad_record(place, "is not UTF-8 text") from None
+        except (ValueError, RecursionError) as error:
+            raise _bad_record(place, f"is not JSON ({error})") from None
+        yield _check_record(place, data)
 
 
-def _parse_json(content: bytes) -> Any:
-    """Return the value, or the error as a value: a broken line is reported, and the reading continues."""
-    try:
-        return json.loads(content)
-    except UnicodeDecodeError:
-        return ValueError("not UTF-8 text")
-    except RecursionError:
-        return ValueError("nested too deeply")
-    except ValueError as error:
-        return error
+def _check_record(place: str, data: Any) -> RawRecord:
+    if not isinstance(data, dict):
+        raise _bad_record(place, "is not a JSON object")
+    return RawRecord(place, data)
+
+
+def _bad_record(place: str, reason: str) -> DataError:
+    return DataError(f"{place}: {reason}.", remedy="Correct this record or remove it, or get the file again.")
 
 
 _R = TypeVar("_R", bound=BaseModel)
 _T = TypeVar("_T")
 
 
-def read_each(
-    records: Iterable[RawRecord | Problem], form: type[_R], make: Callable[[_R], _T]
-) -> Iterator[tuple[str, _T] | Problem]:
-    """Make something of each record of a form; yield it with the record's place."""
+def read_each(records: Iterable[RawRecord], form: type[_R], make: Callable[[_R], _T]) -> Iterator[_T]:
+    """Make something of each record of a form. The first record that is not of the form is a `DataError`."""
     for record in records:
-        if isinstance(record, Problem):
-            yield record
-            continue
         try:
-            yield record.place, make(form.model_validate(record.data))
+            yield make(form.model_validate(record.data))
         except BadRecord as error:
-            yield Problem(record.place, str(error))
+            raise _bad_record(record.place, str(error)) from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             name = str(first["loc"][0]) if first["loc"] else ""
             reason = f"has no {name!r}" if first["type"] == "missing" else f"has an invalid {name!r}: {first['msg']}"
-            yield Problem(record.place, reason)
+            raise _bad_record(record.place, reason) from None
 
 
-Reader = Callable[[Sequence[Path]], Iterator[DatasetEntry | Problem]]
+Reader = Callable[[Sequence[Path]], Iterator[DatasetEntry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +277,7 @@ class DatasetFormat:
     expects: str
     """Which files to give, for people."""
     read: Reader
-    """Reads files: yields each question with its passages, and a `Problem` for each record that cannot be read."""
+    """Reads files: yields each question with its passages."""
     hub: HubFiles | None = None
     notes: tuple[str, ...] = ()
 
@@ -337,21 +315,20 @@ def all_formats() -> tuple[DatasetFormat, ...]:
 def reader_of(
     form: type[_R],
     make: Callable[[_R, Path], DatasetEntry],
-    records: Callable[[Path], Iterator[RawRecord | Problem]] = read_records,
+    records: Callable[[Path], Iterator[RawRecord]] = read_records,
 ) -> Reader:
     """Return a reader for formats in which one record is one question.
 
     A record is validated as `form`, and `make` makes its entry; it raises `BadRecord` if it is not of the format.
     """
 
-    def read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
+    def read(files: Sequence[Path]) -> Iterator[DatasetEntry]:
         for path in files:
 
             def make_entry(record: _R, path: Path = path) -> DatasetEntry:
                 return make(record, path)
 
-            for found in read_each(records(path), form, make_entry):
-                yield found if isinstance(found, Problem) else replace(found[1], place=found[0])
+            yield from read_each(records(path), form, make_entry)
 
     read.__module__ = make.__module__
     return read

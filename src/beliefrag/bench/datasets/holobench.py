@@ -11,12 +11,12 @@ extension, and a limit on the work.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from beliefrag.bench.datasets.formats import (
     DatasetEntry,
     DatasetFormat,
     HubFiles,
-    Problem,
     PublishedRecord,
     RawRecord,
     make_passage,
@@ -59,7 +58,7 @@ class _QueryRecord(PublishedRecord):
     db_id: Any = None
 
 
-def _read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
+def _read(files: Sequence[Path]) -> Iterator[DatasetEntry]:
     paths = [found for path in files for found in (sorted(path.rglob("*.csv*")) if path.is_dir() else [path])]
     queries: dict[str, list[RawRecord]] = defaultdict(list)
     rows: dict[str, dict[str, list[tuple[Passage, dict[str, Any]]]]] = defaultdict(dict)
@@ -68,44 +67,34 @@ def _read(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
         database, table = path.parent.name, name_without_gz(path).removesuffix(".csv")
         own: list[RawRecord] = []
         for record in read_table(path, delimiter=","):
-            if isinstance(record, Problem):
-                yield record
-            elif "query" in record.data and "question" in record.data:
-                queries[str(record.data.get("db_id"))].append(record)
-            else:
-                own.append(record)
-        title = f"{database} {table}"
-        for found in read_each(own, _RowRecord, lambda each: each):
-            if isinstance(found, Problem):
-                yield found
-            else:
-                passage = make_passage(title, found[1].verbalized_text)
-                rows[database].setdefault(table, []).append((passage, found[1].table_row))
-    if not queries or not rows:
-        missing = "rows (DB/TABLE.csv)" if queries else "queries (query/DB.csv)"
+            is_query = "query" in record.data and "question" in record.data
+            (queries[str(record.data.get("db_id"))] if is_query else own).append(record)
+        for row in read_each(own, _RowRecord, lambda each: each):
+            passage = make_passage(f"{database} {table}", row.verbalized_text)
+            rows[database].setdefault(table, []).append((passage, row.table_row))
+    lacking = sorted(queries.keys() - rows.keys())
+    if lacking or not queries:
+        missing = f"rows of {lacking[0]} (DB/TABLE.csv)" if lacking else "queries (query/DB.csv)"
         raise DataError(
             f"There are no {missing} among the files given.", remedy="Give the folder of the dataset repository."
         )
     for database, records in queries.items():
-        if database in rows:
-            yield from _read_questions(database, records, rows[database])
-        else:
-            yield from (Problem(each.place, f"asks about {database}, whose rows are missing") for each in records)
+        yield from _read_questions(database, records, rows[database])
 
 
-def _read_questions(database: str, records: Sequence[RawRecord], tables: _Tables) -> Iterator[DatasetEntry | Problem]:
+def _read_questions(database: str, records: Sequence[RawRecord], tables: _Tables) -> Iterator[DatasetEntry]:
     passages = {table: [passage for passage, _ in pairs] for table, pairs in tables.items()}
     # The rows belong to the database, not to a question: they come with its first one.
     everything = tuple({passage.id: passage for table in passages.values() for passage in table}.values())
+    numbers = itertools.count(1)
     with closing(RowDatabase({table: [row for _, row in pairs] for table, pairs in tables.items()})) as engine:
-        for number, record in enumerate(records, 1):
-            make = partial(_make_question, f"{database}_{number}", engine, passages)
-            for found in read_each([record], _QueryRecord, make):
-                if isinstance(found, Problem):
-                    yield found
-                else:
-                    yield DatasetEntry(found[1], everything, found[0])
-                    everything = ()
+
+        def make(record: _QueryRecord) -> DatasetEntry:
+            number = next(numbers)
+            question = _make_question(f"{database}_{number}", engine, passages, record)
+            return DatasetEntry(question, everything if number == 1 else ())
+
+        yield from read_each(records, _QueryRecord, make)
 
 
 def _make_question(

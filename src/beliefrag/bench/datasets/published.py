@@ -22,7 +22,6 @@ from beliefrag.bench.datasets.formats import (
     DatasetEntry,
     DatasetFormat,
     HubFiles,
-    Problem,
     PublishedRecord,
     Texts,
     make_passage,
@@ -183,7 +182,7 @@ class _TriviaRecord(PublishedRecord):
     SearchResults: list[_Page] | None = None
 
 
-def _read_triviaqa(files: Sequence[Path]) -> Iterator[DatasetEntry | Problem]:
+def _read_triviaqa(files: Sequence[Path]) -> Iterator[DatasetEntry]:
     folders = [path for path in files if path.is_dir()]
     if len(folders) > 1:
         raise DataError(f"TriviaQA has one evidence folder, and {len(folders)} are given.", remedy="Give one.")

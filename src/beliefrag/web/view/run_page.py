@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from pydantic import computed_field
 
@@ -100,7 +101,7 @@ def view_run(summary: Summary) -> RunOverview:
         "calibration": ", ".join(each.name for each in run.calibrations) or "none",
         "judge": run.judge or "none",
         "seed": str(run.seed),
-        **{f"budget: {name.replace('_', ' ')}": f"{value:,}" for name, value in run.budget.items()},
+        **{f"budget: {name.replace('_', ' ')}": f"{value:,}" for name, value in asdict(run.budget).items()},
     }
     shown = {name: getattr(summary, name) for name in ("first_line", "complete", "cells", "failures")}
     return RunOverview.model_validate({**shown, "methods": [*run.methods], "made": made})

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from beliefrag._version import __version__
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.record import CallStarted, Episode, Failure, Outcome, Progress, Step
-from beliefrag.runs.record import RUN_FILE, RunRecord, budget_of, thresholds_of
+from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
 from beliefrag.types import Passage, Question
 from beliefrag.web.view.index import RunIndex
@@ -129,7 +129,7 @@ class RunSource(EpisodeSource):
                 "model": run.model,
                 "verifier": setup.verifier if setup else run.verifier,
                 "made_with": {"retriever": run.searched_with} | calibration,
-                "budget": budget_of(run),
+                "budget": run.budget,
                 "thresholds": asdict(thresholds_of(run)),
             }
         )
