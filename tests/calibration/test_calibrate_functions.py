@@ -57,20 +57,6 @@ def test_a_file_that_is_no_calibration_is_not_replaced(states: Path, tmp_path: P
     assert file.read_text() == "mine"
 
 
-def test_calibrations_are_checked_and_compared_on_states(states: Path) -> None:
-    fitted = calibrate.fit(states, name="mine").found
-    checked = calibrate.check(fitted, states).found
-    assert checked.overall.auc is not None
-    assert checked.overall.auc.value > 0.5
-    compared = calibrate.compare(fitted, "published", states=states)
-    assert compared.found is not None
-    assert [table.name for table in compared.tables] == ["side_by_side", "comparison"]
-    assert any("published" in warning for warning in compared.warnings)
-    assert "<table>" in compared._repr_html_()
-    with pytest.raises(SettingsError, match="f1"):
-        calibrate.compare(fitted, "published", label="f1")
-
-
 def test_the_calibrations_of_the_package_are_listed() -> None:
     found = calibrate.show()
     assert [row[0] for row in found.tables[0].rows] == [each.name for each in found.found]

@@ -157,13 +157,6 @@ class Quality(_Strict):
     curve: tuple[Bin, ...]
 
 
-class QualityOnOtherStates(Quality):
-    """The quality on states of any run, also against always predicting the share of these very states."""
-
-    brier_share: float
-    brier_gain_over_share: Bounded
-
-
 class PartCount(_Strict):
     """How many states and questions one part of the questions has, by outcome."""
 

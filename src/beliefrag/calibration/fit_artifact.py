@@ -58,21 +58,13 @@ def fit_artifact(
     *,
     name: str | None = None,
     diagnostics: Collection[str] = DIAGNOSTICS,
-    elsewhere: StateCollection | None = None,
 ) -> Artifact:
-    """Fit answerability and retrieval value to recorded states.
-
-    The logistic kind may use the `diagnostics`. With `elsewhere` the quality is measured on those states in place of
-    xhold, as far as their questions are unseen.
-    """
+    """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`."""
     states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     _require_both_outcomes(own, label)
-    seen = {*own.question_ids, *choosing.question_ids}
-    if elsewhere is not None:
-        unseen = label_states(elsewhere.trajectories, label)[0].leave_out(seen)
     fits = fit_all_kinds(own, diagnostics)
     # The logistic kind is the paper's.
     kind, selection = choose_kind(fits, choosing) if len(choosing) else ("logistic", {})
@@ -96,9 +88,6 @@ def fit_artifact(
     is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
     pairs = label_searches(collection.trajectories, label, is_consulted)
     searches, unseen_searches = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
-    if elsewhere is not None:
-        others = label_searches(elsewhere.trajectories, label, is_consulted)
-        unseen_searches = others.leave_out({*seen, *searches.question_ids})
     value, value_report, value_warnings = _fit_value(pairs, searches, unseen_searches)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
@@ -112,7 +101,6 @@ def fit_artifact(
     learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
     run = collection.runs[0]
     judge = next((each.judge for each in collection.runs if each.judge), None)
-    quality_from = f"other questions of {', '.join(elsewhere.corpora())}" if elsewhere else "xhold"
     return Artifact(
         name=name or _name_after(run.model),
         origin="fitted",
@@ -121,7 +109,7 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; xfit to fit, xsel to choose, {quality_from} for the quality (by salt {SALT})",
+        partition=f"{', '.join(corpora)}; xfit to fit, xsel to choose, xhold for the quality (by salt {SALT})",
         seed=collection.seed,
         contaminated=False,
         made=now(),

@@ -227,7 +227,7 @@ class LinkedOptions:
     """The options of linked retrieval."""
 
     ranker: str = ""
-    """A file with a ranker that `beliefrag calibrate ranker` has fitted; the shipped one by default."""
+    """A file with another ranker; the shipped one by default."""
     dense: str = ""
     """The weights of an embedding model whose nearest passages are candidates too; none by default."""
 
