@@ -16,7 +16,7 @@ from beliefrag.runs.record import CalibrationRecord, Injection, RunRecord, thres
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.types import Budget
 
-_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
+_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
 """What a run's first calibrated method decides with."""
 
 
@@ -109,8 +109,6 @@ def _values(
 def _words(aspect: Aspect, name: str) -> str:
     if aspect is Aspect.ANSWERABILITY:
         return f"answerability on {name}"
-    if aspect is Aspect.THRESHOLDS and name == "merge_rewriter":
-        return "merged rewriter (correction.rewriter)"
     between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.METHOD_OPTIONS) else " "
     return f"{aspect}{between}{name}" if name else str(aspect)
 
