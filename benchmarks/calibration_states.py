@@ -21,11 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beliefrag.calibration.artifact import AnswerabilityFit, Artifact, Quality, ValueFit, load_artifact
+from beliefrag.calibration.artifact import AnswerabilityFit, Artifact, Quality, load_artifact
 from beliefrag.calibration.examples import Examples, label_searches, label_states, read_collection
 from beliefrag.calibration.fitting import fit_all_kinds, fit_value
 from beliefrag.calibration.quality import measure_quality, predict_answerability, predict_retrieval_value
 from beliefrag.calibration.replay import consults_retrieval_value
+from beliefrag.policy import FittedValue
 from beliefrag.record import Step
 from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, Trajectory
@@ -53,7 +54,7 @@ class Refit:
     answerability: AnswerabilityFit
     answerability_quality: Quality | None
     """None where no state is of a held-out question."""
-    retrieval_value: ValueFit
+    retrieval_value: FittedValue
     retrieval_value_quality: Quality | None
     """None where no search is of a held-out question."""
 
@@ -89,12 +90,12 @@ def refit(trajectories: Sequence[Trajectory]) -> Refit:
     states, _ = label_states(trajectories, "f1")
     own, unseen = (states.select_part(part) for part in (Partition.XFIT, Partition.XHOLD))
     answerability = fit_all_kinds(own).kinds["logistic"]
-    predicted = predict_answerability(unseen, answerability.function())
-    is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
+    predicted = predict_answerability(unseen, answerability)
+    is_consulted = partial(consults_retrieval_value, answerability=answerability)
     searches = label_searches(trajectories, "f1", is_consulted)
     own_searches, unseen_searches = (searches.select_part(part) for part in (Partition.XFIT, Partition.XHOLD))
     value = fit_value(own_searches)[0]
-    values = predict_retrieval_value(unseen_searches, value.function())
+    values = predict_retrieval_value(unseen_searches, value)
     return Refit(
         frozenset(own.question_ids),
         answerability,
@@ -112,7 +113,7 @@ def check(artifact: Artifact, trajectories: Sequence[Trajectory]) -> dict[str, A
     base_rate = artifact.fit.answerability.base_rate if artifact.fit else unseen.rate
 
     def measure(some: Examples) -> dict[str, Any]:
-        predicted = predict_answerability(some, artifact.answerability.function())
+        predicted = predict_answerability(some, artifact.answerability)
         return measure_quality(predicted, some, base_rate).model_dump()
 
     names = sorted({each.dataset for each in unseen.each})
@@ -176,7 +177,7 @@ def main() -> None:
             (found.answerability, found.answerability_quality),
             (found.retrieval_value, found.retrieval_value_quality),
         ):
-            print(fitted.model_dump_json())
+            print(json.dumps(asdict(fitted)))
             print(quality.model_dump_json() if quality else "no held-out question tells how good it is")
 
 

@@ -42,7 +42,7 @@ def test_each_kind_comes_back_from_a_file(tmp_path: Path, answerability: dict[st
         ({"kind": "isotonic", "scores": [], "probabilities": []}, "at least one"),
         ({"kind": "isotonic", "scores": [0.5, 0.5], "probabilities": [0.1, 0.2]}, "must rise"),
         ({"kind": "isotonic", "scores": [0.1, 0.5], "probabilities": [0.3, 0.2]}, "must rise"),
-        ({"kind": "isotonic", "scores": [0.1, 0.5], "probabilities": [0.3, 1.2]}, "less than or equal to 1"),
+        ({"kind": "isotonic", "scores": [0.1, 0.5], "probabilities": [0.3, 1.2]}, "between 0 and 1"),
     ],
 )
 def test_numbers_that_are_no_fit_are_refused(tmp_path: Path, answerability: dict[str, Any], words: str) -> None:

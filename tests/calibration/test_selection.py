@@ -13,9 +13,8 @@ from beliefrag.calibration import (
     select_artifact,
     shipped_artifacts,
 )
-from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import ScheduledValue, ScoreScale
+from beliefrag.policy import LogisticAnswerability, ScheduledValue, ScoreScale
 from beliefrag.retrieval import Bm25Index
 from tests.support.messages import mentions
 
@@ -36,7 +35,7 @@ def of_the_embedded(artifact: Artifact, **other: Any) -> RunConditions:
 def test_the_published_fit_ships_and_is_marked_as_published() -> None:
     published = shipped_artifacts()["published"]
     assert published.origin == "published"
-    assert isinstance(published.answerability, LogisticFit)
+    assert isinstance(published.answerability, LogisticAnswerability)
     assert published.answerability.intercept == 0.65330
     assert published.answerability.weights.vector() == (0.08474, 0.53301, 0.0, -0.47780, -0.54360, 0.06258, -0.00441)
     assert published.contaminated is False

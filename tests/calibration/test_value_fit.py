@@ -88,7 +88,7 @@ def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
 
 def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:
     """The searches of one part from states at which the policy does not answer, worked out from the artifact."""
-    function = artifact.answerability.function()
+    function = artifact.answerability
     return Examples(
         pair
         for pair in label_searches(collection.trajectories, "f1").select_part(part).each

@@ -8,12 +8,11 @@ is used only on request.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -29,7 +28,6 @@ from pydantic_core import PydanticCustomError
 
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import (
-    Answerability,
     Calibration,
     FittedValue,
     IsotonicAnswerability,
@@ -41,7 +39,7 @@ from beliefrag.policy import (
 )
 from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import select_held_out
-from beliefrag.types import Budget, Diagnostics
+from beliefrag.types import Budget
 
 if TYPE_CHECKING:
     from beliefrag.runs.record import RunRecord
@@ -56,70 +54,12 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class _Fit(_Strict):
-    _makes: ClassVar[Callable[..., Answerability]]
-
-    def function(self) -> Answerability:
-        """Return the fitted probability."""
-        return self._makes(**{name: value for name, value in self if name != "kind"})
-
-
-class LogisticFit(_Fit):
-    """Intercept and one weight per diagnostic. An artifact that names no kind of fit holds this kind."""
-
-    _makes = LogisticAnswerability
-    kind: Literal["logistic"] = "logistic"
-    intercept: float
-    weights: Diagnostics
-
-
-class PlattFit(_Fit):
-    """A line in the log-odds of the raw score."""
-
-    _makes = PlattAnswerability
-    kind: Literal["platt"] = "platt"
-    intercept: float
-    slope: float
-
-
-class IsotonicFit(_Fit):
-    """Points of a rising line over the raw score."""
-
-    _makes = IsotonicAnswerability
-    kind: Literal["isotonic"] = "isotonic"
-    scores: tuple[float, ...]
-    probabilities: tuple[Annotated[float, Field(ge=0, le=1)], ...]
-
-    @model_validator(mode="after")
-    def _check_rising(self) -> Self:
-        if not self.scores or len(self.scores) != len(self.probabilities):
-            raise ValueError("needs as many probabilities as scores, and at least one")
-        if any(a >= b for a, b in pairwise(self.scores)) or any(a > b for a, b in pairwise(self.probabilities)):
-            raise ValueError("scores and probabilities must rise")
-        return self
-
-
 def _name_kind(given: Any) -> Any:
     # Files from before there were kinds name none: they are logistic.
     return {"kind": "logistic", **given} if isinstance(given, dict) else given
 
 
-AnswerabilityFit = Annotated[
-    Annotated[LogisticFit | PlattFit | IsotonicFit, Field(discriminator="kind")], BeforeValidator(_name_kind)
-]
-
-
-class ValueFit(_Strict):
-    """The retrieval-value logistic."""
-
-    intercept: float
-    rounds: float
-    novelty: float
-    sufficiency: float
-
-    def function(self) -> FittedValue:
-        """Return the fitted probability."""
-        return FittedValue(self.intercept, self.rounds, self.novelty, self.sufficiency)
+AnswerabilityFit = LogisticAnswerability | PlattAnswerability | IsotonicAnswerability
 
 
 def _three_numbers(estimate: Estimate) -> dict[str, float | None]:
@@ -304,8 +244,8 @@ class Artifact(_Strict):
     note: str = ""
     score_scale: ScoreScale | None = None
     """The score scale of the corpus it was fitted on; None where it is unknown or there were several corpora."""
-    answerability: AnswerabilityFit
-    retrieval_value: ValueFit | None = None
+    answerability: Annotated[AnswerabilityFit, Field(discriminator="kind"), BeforeValidator(_name_kind)]
+    retrieval_value: FittedValue | None = None
     """None: the paper's schedule by round is used."""
     fit: FitReport | None = None
     guarantees: tuple[Guarantee, ...] = ()
@@ -350,12 +290,7 @@ class Artifact(_Strict):
 
     def calibration(self, score_scale: ScoreScale | None) -> Calibration:
         """Return the fitted functions, on a corpus with that score scale."""
-        value = self.retrieval_value
-        return Calibration(
-            score_scale=score_scale,
-            answerability=self.answerability.function(),
-            retrieval_value=value.function() if value else ScheduledValue(),
-        )
+        return Calibration(score_scale, self.answerability, self.retrieval_value or ScheduledValue())
 
 
 def write_artifact(artifact: Artifact, path: Path) -> None:

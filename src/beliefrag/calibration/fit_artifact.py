@@ -13,7 +13,6 @@ from beliefrag.calibration.artifact import (
     FitReport,
     PartCount,
     Quality,
-    ValueFit,
     ValueReport,
     backbone,
 )
@@ -36,7 +35,7 @@ from beliefrag.calibration.quality import (
 )
 from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import ScoreScale
+from beliefrag.policy import FittedValue, ScoreScale
 from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
@@ -71,7 +70,7 @@ def fit_artifact(
     answerability = fits.kinds[kind]
     found = None
     if len(unseen):
-        found = measure_quality(predict_answerability(unseen, answerability.function()), unseen, own.rate)
+        found = measure_quality(predict_answerability(unseen, answerability), unseen, own.rate)
     report = AnswerabilityReport(
         counts=counts,
         without_evidence=left_out.without_evidence,
@@ -85,7 +84,7 @@ def fit_artifact(
         alone=measure_each_diagnostic(own),
         held_out=found,
     )
-    is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
+    is_consulted = partial(consults_retrieval_value, answerability=answerability)
     pairs = label_searches(collection.trajectories, label, is_consulted)
     searches, unseen_searches = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
     value, value_report, value_warnings = _fit_value(pairs, searches, unseen_searches)
@@ -150,7 +149,7 @@ def _require_both_outcomes(own: Examples, label: Label) -> None:
 
 def _fit_value(
     pairs: Examples, own: Examples, unseen: Examples
-) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
+) -> tuple[FittedValue | None, ValueReport | None, tuple[str, ...]]:
     count = own.count
     if min(count.questions_positive, count.questions_negative) < _LEAST_QUESTIONS:
         reason = (
@@ -162,7 +161,7 @@ def _fit_value(
     value, idle = fit_value(own)
     held_out = None
     if len(unseen):
-        held_out = measure_quality(predict_retrieval_value(unseen, value.function()), unseen, own.rate)
+        held_out = measure_quality(predict_retrieval_value(unseen, value), unseen, own.rate)
     report = ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),

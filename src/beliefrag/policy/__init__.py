@@ -13,7 +13,6 @@ from beliefrag.policy.calibration import (
     IsotonicAnswerability,
     LogisticAnswerability,
     PlattAnswerability,
-    RawAnswerability,
     RetrievalValue,
     ScheduledValue,
 )
@@ -52,7 +51,6 @@ __all__ = [
     "LogisticAnswerability",
     "Mutation",
     "PlattAnswerability",
-    "RawAnswerability",
     "RetrievalValue",
     "ScheduledValue",
     "ScoreScale",

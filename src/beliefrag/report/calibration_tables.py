@@ -8,12 +8,10 @@ from dataclasses import asdict
 from beliefrag.calibration import Artifact, Guarantee
 from beliefrag.calibration.artifact import (
     Bin,
-    IsotonicFit,
-    LogisticFit,
     PartCount,
-    PlattFit,
     Quality,
 )
+from beliefrag.policy import IsotonicAnswerability, LogisticAnswerability
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
@@ -80,7 +78,7 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
         title = f"Coefficients of the {kind} kind, fitted on xfit" + (" (chosen)" if kind == chosen else "")
         yield _coefficient_table(title, coefficients)
     yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", report.alone)
-    if artifact.contaminated or isinstance(artifact.answerability, IsotonicFit):
+    if artifact.contaminated or isinstance(artifact.answerability, IsotonicAnswerability):
         yield _table("numbers", "The numbers in use", ("name", "value"), _numbers_in_use(artifact))
     if report.held_out:
         title = "Reliability on held-out questions: # what came true, | what was predicted"
@@ -163,11 +161,11 @@ def _auc_table(title: str, aucs: Mapping[str, float]) -> Table:
 
 def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
     fitted = artifact.answerability
-    if isinstance(fitted, IsotonicFit):
+    if isinstance(fitted, IsotonicAnswerability):
         for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
             yield f"at {score:.3f}", f"{probability:.3f}"
-    if isinstance(fitted, LogisticFit | PlattFit):
-        weights = asdict(fitted.weights) if isinstance(fitted, LogisticFit) else {"slope": fitted.slope}
+    else:
+        weights = asdict(fitted.weights) if isinstance(fitted, LogisticAnswerability) else {"slope": fitted.slope}
         yield from ((name, f"{weight:+.4f}") for name, weight in {"intercept": fitted.intercept, **weights}.items())
 
 
