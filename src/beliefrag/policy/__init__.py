@@ -34,7 +34,7 @@ from beliefrag.policy.diagnostics import (
     novelty,
     relevance,
 )
-from beliefrag.policy.evidence import Evidence, EvidenceChange, Mutation
+from beliefrag.policy.evidence import Evidence, EvidenceChange
 
 __all__ = [
     "FALLBACK_SCHEDULE",
@@ -49,7 +49,6 @@ __all__ = [
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",
-    "Mutation",
     "PlattAnswerability",
     "RetrievalValue",
     "ScheduledValue",
