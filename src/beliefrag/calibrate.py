@@ -41,13 +41,11 @@ from beliefrag.calibration.artifact import (
 from beliefrag.calibration.examples import StateCollection, parse_label, read_collection
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.risk import (
-    RiskCoverageCurve,
     add_guarantees,
     answers_needed,
     load_artifact_for_run,
     make_guarantees,
     read_risk_sample,
-    risk_coverage,
 )
 from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_thresholds
 from beliefrag.errors import SettingsError
@@ -56,7 +54,6 @@ from beliefrag.opening import open_model
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
-from beliefrag.report.figure import draw_risk_coverage
 from beliefrag.report.table import Column, Table
 from beliefrag.retrieval import docs_index
 from beliefrag.runs.partitions import Partition, partition
@@ -144,12 +141,11 @@ def risk(
     label: str | None = None,
     thresholds: Thresholds = Thresholds(),
     out: str | Path | None = None,
-) -> Result[tuple[Artifact, RiskCoverageCurve | None]]:
+) -> Result[Artifact]:
     """Choose the least answerability to answer at for which at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of a recorded run, for the policy with these `thresholds`. No model is asked.
-    The result holds the calibration with its guarantees, and the curve; None where the policy declines every question.
-    `out` is a new file, or that of this calibration; the curve is drawn next to it.
+    The result holds the calibration with its guarantees. `out` is a new file, or that of this calibration.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     if not thresholds.abstain:
@@ -174,17 +170,10 @@ def risk(
         for each in guarantees
         if each.threshold is None
     ]
-    curve = risk_coverage(sample) if len(sample.probability) else None
-    if curve is None:
-        warnings.append("no curve: the policy declines every question")
-    files: list[Path] = []
     if path:
         write_artifact(bounded, path)
-        files.append(path)
-        if curve:
-            files += draw_risk_coverage(curve, guarantees, path.with_name(f"{path.stem}.risk"))
     tables = (calibration_tables.guarantee_table(guarantees),)
-    return Result((bounded, curve), tables, tuple(warnings), tuple(files))
+    return Result(bounded, tables, tuple(warnings), (path,) if path else ())
 
 
 def tune(

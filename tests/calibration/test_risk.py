@@ -1,4 +1,4 @@
-"""The threshold that keeps the error among answered questions below a target, and the curve that shows its price."""
+"""The threshold that keeps the error among answered questions below a target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from beliefrag.calibration.risk import (
     ThresholdChoice,
     answers_needed,
     choose_threshold,
-    risk_coverage,
 )
 from beliefrag.errors import SettingsError
 
@@ -139,28 +138,3 @@ def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
     # So many misses would come up once in a thousand tests, were each a miss with the chance that was agreed to.
     allowed = binom.ppf(0.999, DRAWS, 1 - confidence)
     assert violations(world, chosen, max_error) <= allowed
-
-
-def test_the_curve_by_hand() -> None:
-    curve = risk_coverage(points((1, 0.9, RIGHT), (1, 0.8, WRONG), (2, 0.5, RIGHT), declined=1))
-    assert curve.threshold.tolist() == [0.9, 0.8, 0.5]
-    assert curve.coverage.tolist() == [1 / 5, 2 / 5, 4 / 5]
-    assert curve.risk.tolist() == [0.0, 1 / 2, 1 / 4]
-    # Two of the four share the last threshold, so its error counts twice.
-    assert curve.aurc == pytest.approx((0 + 1 / 2 + 1 / 4 + 1 / 4) / 4)
-
-
-def test_the_intervals_of_the_curve_are_exact() -> None:
-    from scipy.stats import binomtest
-
-    curve = risk_coverage(points((3, 0.9, RIGHT), (7, 0.5, WRONG), (30, 0.2, RIGHT)), level=0.9)
-    for place, (wrong, answered) in enumerate([(0, 3), (7, 10), (7, 40)]):
-        exact = binomtest(wrong, answered).proportion_ci(0.9, method="exact")
-        assert (curve.low[place], curve.high[place]) == pytest.approx((exact.low, exact.high))
-    everything = risk_coverage(points((4, 0.9, WRONG)))
-    assert everything.high.tolist() == [1.0]
-
-
-def test_without_an_answer_there_is_no_curve() -> None:
-    with pytest.raises(ValueError, match="no question is answered"):
-        risk_coverage(points(declined=3))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from beliefrag.calibration import Artifact, Guarantee, load_artifact
-from beliefrag.calibration.artifact import shipped_artifacts
+from beliefrag.calibration import Guarantee, load_artifact
 from beliefrag.errors import CalibrationError
 from beliefrag.opening import guarantee_from_settings
 from beliefrag.prompts import Prompts
@@ -22,8 +21,3 @@ def ask_for(settings: Settings) -> Guarantee | None:
 def test_a_level_that_was_not_shown_is_refused_with_the_command_that_makes_one(max_error: float) -> None:
     with pytest.raises(CalibrationError, match=r"calibrate risk"):
         ask_for(load_settings({"max_error": max_error}).settings)
-
-
-def test_no_shipped_calibration_hides_that_it_saw_held_out_questions() -> None:
-    for artifact in shipped_artifacts().values():
-        assert Artifact.model_validate_json(artifact.model_dump_json()).name == artifact.name

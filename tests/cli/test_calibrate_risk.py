@@ -56,7 +56,7 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     return ["ask", words, *fixed, "--set", f"calibration={home / 'mine.json'}", *more]
 
 
-def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, made: Path) -> None:
+def test_a_threshold_is_chosen_and_saved(beliefrag: Command, home: Path, made: Path) -> None:
     ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--max-error", "0.05")
     assert ran.code == 0, ran.err
     known = sum(map(knows, HELD_OUT))
@@ -71,8 +71,6 @@ def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, m
     assert f"0.5\t0.8\t{lenient.threshold:.2f}\t{known} of {len(HELD_OUT)}\t0" in ran.out
     assert "0.05\t0.8\tnone" in ran.out
     assert "largest error of 0.05" in ran.err and "left out" in ran.err
-    for picture, beginning in (("mine.risk.png", b"\x89PNG"), ("mine.risk.pdf", b"%PDF")):
-        assert (home / picture).read_bytes().startswith(beginning)
 
 
 def test_an_answer_that_is_too_unsure_is_held_back_and_says_why(

@@ -21,7 +21,6 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
-    ValidationInfo,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
     from beliefrag.runs.record import RunRecord
 
 Kind = Literal["logistic", "platt", "isotonic"]
-
-_SHIPPED = {"checked": True}
-"""The context in which the artifacts of the package are read."""
 
 
 class _Strict(BaseModel):
@@ -252,9 +248,8 @@ class Artifact(_Strict):
     """Thresholds with a bound on the errors among answers, at most one for each target."""
 
     @model_validator(mode="after")
-    def _check_contamination(self, info: ValidationInfo) -> Self:
-        # Those that come with the package were checked when they were written.
-        if self.fit is not None and not self.contaminated and info.context is not _SHIPPED:
+    def _check_contamination(self) -> Self:
+        if self.fit is not None and not self.contaminated:
             seen = select_held_out({*self.fit.fit_questions, *self.fit.selection_questions})
             if seen:
                 raise PydanticCustomError(
@@ -310,7 +305,7 @@ def shipped_artifacts() -> dict[str, Artifact]:
     """Return the artifacts that come with the package, by name."""
     folder = resources.files(__package__) / "artifacts"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
-    found = [Artifact.model_validate_json(file.read_text(encoding="utf-8"), context=_SHIPPED) for file in files]
+    found = [Artifact.model_validate_json(file.read_text(encoding="utf-8")) for file in files]
     return {artifact.name: artifact for artifact in found}
 
 

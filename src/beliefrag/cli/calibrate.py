@@ -163,9 +163,6 @@ def risk(
     """
     from beliefrag.calibration import shipped_artifacts
 
-    for share in max_error:
-        if not 0 < share < 1:
-            raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}", param_hint="--max-error")
     if out is None and calibration in shipped_artifacts():
         raise SettingsError(
             f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
@@ -183,10 +180,6 @@ def risk(
     output.print_report(found.tables)
     for warning in found.warnings:
         output.print_notice(warning)
-    if curve := found.found[1]:
-        typer.echo(
-            f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
-        )
     output.print_written(found.files)
 
 

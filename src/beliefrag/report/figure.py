@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from beliefrag.calibration import Guarantee
-    from beliefrag.calibration.risk import RiskCoverageCurve
-
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "8", "H", "$+$")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
@@ -181,30 +178,3 @@ def draw_quality_against_tokens(panels: Mapping[str, CostMeans], figure: Figure)
     figure.supylabel("answer quality: mean F1 (0 to 1, higher is better)", fontsize=10)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", fontsize=9, frameon=False)
-
-
-def draw_risk_coverage(curve: RiskCoverageCurve, guarantees: Sequence[Guarantee], stem: Path) -> list[Path]:
-    """Draw the share of wrong answers by the share of questions answered, with the targets; save it as PNG and PDF."""
-    figure = open_figure((7.0, 5.0))
-    axes = figure.add_subplot()
-    title = "What answering more questions costs in wrong answers"
-    for each in guarantees[:1]:
-        title += f"\n{each.questions:,} held-out questions of {', '.join(each.datasets)}"
-    x = "share of questions answered  (further right: a lower threshold, fewer abstentions)"
-    label_axes(axes, title, x, "share of the answers that are wrong  (lower is better)")
-    band = f"{curve.level:.0%} interval, pointwise"
-    axes.fill_between(curve.coverage, curve.low, curve.high, color="0.85", linewidth=0, label=band)
-    axes.plot(curve.coverage, curve.risk, color="black", linewidth=1.4, label="wrong among the answers (held out)")
-    for place, each in enumerate(guarantees):
-        dashes: Any = DASHES[1 + place % (len(DASHES) - 1)]
-        axes.axhline(each.max_error, color="0.35", linewidth=0.9, linestyle=dashes)
-        found = each.threshold is not None
-        label = f"at most {100 * each.max_error:g} % wrong, {100 * each.confidence:g} % confidence: "
-        label += f"answer from {each.threshold:.2f} on" if found else "no threshold found"
-        points = ([each.coverage], [each.wrong / each.answered]) if found else ([], [])
-        style = {**_WHITE, "marker": MARKERS[place % len(MARKERS)], "color": "0.35", "linestyle": dashes}
-        axes.plot(*points, label=label, clip_on=False, **style)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
-    axes.legend(loc="upper right", fontsize=8, framealpha=1)
-    return save_figure(figure, (stem.with_name(f"{stem.name}{ending}") for ending in (".png", ".pdf")))
