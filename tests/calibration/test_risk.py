@@ -33,28 +33,25 @@ def points(*groups: tuple[int, float, bool], declined: int = 0) -> RiskSample:
 HALF = {"max_error": 0.5, "confidence": 0.8}
 
 
-def test_by_hand_enough_right_answers_are_accepted_and_one_fewer_are_not() -> None:
+def test_enough_right_answers_are_accepted_and_one_fewer_are_not() -> None:
     assert choose_threshold(points((4, 0.95, RIGHT)), **HALF) == ThresholdChoice(None)
     assert choose_threshold(points((5, 0.95, RIGHT)), **HALF) == ThresholdChoice(0.0, answered=5, wrong=0)
     assert answers_needed(**HALF) == 5
 
 
-def test_by_hand_a_sequence_ends_at_its_first_failure() -> None:
-    assert choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG)), **HALF) == ThresholdChoice(
-        0.81, answered=5, wrong=0
-    )
-
-
-def test_by_hand_a_later_start_goes_on_where_an_earlier_one_has_failed() -> None:
-    # At 0.80 there are six with one wrong, at the start 0.75 nine with one wrong; below nothing changes any more.
-    found = choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG), (3, 0.76, RIGHT)), **HALF)
-    assert found == ThresholdChoice(0.0, answered=9, wrong=1)
-
-
-def test_a_probability_at_the_threshold_is_answered() -> None:
-    # As the policy does it: at least the threshold.
-    found = choose_threshold(points((5, 0.6, RIGHT), (9, 0.59, WRONG)), **HALF)
-    assert found == ThresholdChoice(0.6, answered=5, wrong=0)
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        # A sequence ends at its first failure.
+        ([(5, 0.95, RIGHT), (1, 0.8, WRONG)], ThresholdChoice(0.81, answered=5, wrong=0)),
+        # At 0.80 there are six with one wrong, at the start 0.75 nine with one wrong; below nothing changes any more.
+        ([(5, 0.95, RIGHT), (1, 0.8, WRONG), (3, 0.76, RIGHT)], ThresholdChoice(0.0, answered=9, wrong=1)),
+        # A probability at the threshold is answered, as in the policy.
+        ([(5, 0.6, RIGHT), (9, 0.59, WRONG)], ThresholdChoice(0.6, answered=5, wrong=0)),
+    ],
+)
+def test_the_threshold_worked_by_hand(groups: list[tuple[int, float, bool]], expected: ThresholdChoice) -> None:
+    assert choose_threshold(points(*groups), **HALF) == expected
 
 
 @pytest.mark.parametrize("nothing", [points(), points(declined=30), points((30, 0.9, WRONG)), points((30, 0.3, WRONG))])
@@ -75,13 +72,6 @@ def test_p_values_are_binomial_tails() -> None:
 def test_a_share_outside_0_to_1_is_refused(name: str, value: float) -> None:
     with pytest.raises(SettingsError, match=name):
         choose_threshold(points((5, 0.9, RIGHT)), **(HALF | {name: value}))
-
-
-def test_points_that_are_no_points_are_refused() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        points((1, float("nan"), RIGHT))
-    with pytest.raises(ValueError, match="do not match"):
-        RiskSample(np.array([0.5]), np.array([True, False]))
 
 
 # In a simulated world a question has a place z in 0..1; its probability and its true chance to be right follow from z.

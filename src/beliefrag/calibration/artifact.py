@@ -174,11 +174,6 @@ class Guarantee(_Strict):
     """Hash of each prompt that shapes an episode."""
     made: str
 
-    @property
-    def coverage(self) -> float:
-        """The share of its questions that were answered at the threshold."""
-        return self.answered / self.questions if self.questions else 0.0
-
     def has_target(self, max_error: float, confidence: float) -> bool:
         """Return whether this is the guarantee for that target; 0.1 and 0.1 + 1e-12 are one."""
         return abs(self.max_error - max_error) < 1e-9 and abs(self.confidence - confidence) < 1e-9

@@ -60,13 +60,6 @@ class RiskSample:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many questions of the run were left out, by the reason."""
 
-    def __post_init__(self) -> None:
-        if self.probability.shape != self.correct.shape or self.probability.ndim != 1:
-            raise ValueError(f"{self.probability.shape} probabilities do not match {self.correct.shape} labels")
-        # Written so that a NaN fails too.
-        if not bool(np.all((self.probability >= 0) & (self.probability <= 1))):
-            raise ValueError("a probability lies between 0 and 1")
-
     def __len__(self) -> int:
         return len(self.probability) + self.declined
 
