@@ -68,7 +68,7 @@ def compare(artifacts: Mapping[str, Artifact], run: Path) -> dict[str, object]:
             drafts[f"{key.dataset}/{key.question_id}"] = (last.diagnostics, last.belief.sufficiency, is_right)
     right = np.array([float(is_right) for _, _, is_right in drafts.values()])
     told = {
-        name: np.array([artifact.answerability.function().probability(*each[:2]) for each in drafts.values()])
+        name: np.array([artifact.answerability.probability(*each[:2]) for each in drafts.values()])
         for name, artifact in artifacts.items()
     }
     drawn = draw_counts(random_generator(0), len(right), _RESAMPLES).astype(np.float64)

@@ -258,7 +258,7 @@ def compute_policy(first: int | None, folder: Path) -> Items:
     for place in range(20):
         score = draw.random()
         items[f"raw score {place}"] = {
-            "p_ans": [_round(each.probability(x, score)) for each in (platt, line, policy.RawAnswerability())]
+            "p_ans": [*(_round(each.probability(x, score)) for each in (platt, line)), _round(score)]
         }
     return items
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from beliefrag.calibration import load_artifact
-from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.calibration.examples import label_states, read_collection
 from beliefrag.calibration.fitting import refit_logistic
+from beliefrag.policy import LogisticAnswerability
 
 _MOST_ANSWERED = 0.2
 _PRIOR = 10.0
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("reads", type=Path, nargs="+", help="folders that `beliefrag calibrate collect` made")
     chosen = parser.parse_args()
     fit = load_artifact(chosen.calibration).answerability
-    assert isinstance(fit, LogisticFit)
+    assert isinstance(fit, LogisticAnswerability)
     kept = [place for place, weight in enumerate(astuple(fit.weights)) if weight]
     examples, _ = label_states(read_collection(chosen.reads).trajectories, "f1")
     columns = np.array([state.diagnostics.vector() for state in examples.states])[:, kept]

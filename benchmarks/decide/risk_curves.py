@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv
 
-from beliefrag.calibration.risk import RiskSample, risk_coverage
+from beliefrag.calibration.risk import RiskSample
 from beliefrag.report.figure import DASHES, open_figure, save_figure
 from beliefrag.runs.statistics import Floats
 from benchmarks.decide.probability import ALL, Told
@@ -17,9 +20,57 @@ from benchmarks.find.mixed_corpus import SETS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_risk_curves"]
+Counts = npt.NDArray[np.int64]
+
+__all__ = ["RiskCoverageCurve", "draw_risk_curves", "risk_coverage"]
 
 _COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RiskCoverageCurve:
+    """Error among answered questions at each share of questions answered, from the strictest threshold on."""
+
+    threshold: Floats
+    coverage: Floats
+    risk: Floats
+    low: Floats
+    """The interval is exact (Clopper and Pearson, 1934) at each place by itself, not for the whole curve at once."""
+    high: Floats
+    level: float
+    aurc: float
+    """Area under the curve (Geifman, Uziel and El-Yaniv, 2019): the error at a point's own threshold, on average."""
+
+
+def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
+    """Gives the error among answers at each coverage: one place for each probability that occurs."""
+    if not len(points.probability):
+        raise ValueError("no question is answered at any threshold, so there is no curve")
+    order = np.argsort(-points.probability, kind="stable")
+    probability, wrongs = points.probability[order], np.cumsum(~points.correct[order])
+    # Questions with the same probability are answered together or not at all.
+    last = np.append(probability[1:] != probability[:-1], True)
+    answered, wrong = np.flatnonzero(last) + 1, wrongs[last]
+    risk = wrong / answered
+    low, high = _clopper_pearson(wrong, answered, level)
+    return RiskCoverageCurve(
+        threshold=probability[last],
+        coverage=answered / len(points),
+        risk=risk,
+        low=low,
+        high=high,
+        level=level,
+        aurc=float(np.average(risk, weights=np.diff(answered, prepend=0))),
+    )
+
+
+def _clopper_pearson(wrong: Counts, answered: Counts, level: float) -> tuple[Floats, Floats]:
+    outside = (1 - level) / 2
+    # Where nothing, or everything, is wrong, the interval is closed by 0, or by 1.
+    low = np.where(wrong > 0, betaincinv(np.maximum(wrong, 1), answered - wrong + 1, outside), 0.0)
+    right = answered - wrong
+    high = np.where(right > 0, betaincinv(wrong + 1, np.maximum(right, 1), 1 - outside), 1.0)
+    return low, high
 
 
 def draw_risk_curves(told: Mapping[str, Told], file: Path) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beliefrag.bench.questions import LabelledQuestion
-from beliefrag.calibration.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
 from benchmarks.find.mixed_corpus import (
@@ -22,6 +21,7 @@ from benchmarks.find.mixed_corpus import (
     is_for_fitting,
     load_mixed_corpus,
 )
+from benchmarks.find.ranker_fit import RankerExample, collect_example, fit_ranker, unfitted_ranker
 
 WEIGHTS = {"hotpotqa": 1.0, "2wikimultihopqa": 1.2, "musique": 2.0, "nq": 1.0, "triviaqa": 0.7, "popqa": 0.7}
 """How much a question of each set counts: MuSiQue has the fewest questions and the hardest."""

@@ -1,17 +1,17 @@
-"""Calibration for programs and notebooks: collect states, fit, check, compare, bound the risk, and tune thresholds.
+"""Calibration for programs and notebooks: collect states, fit, bound the risk, and tune thresholds.
 
 Each function does what the command of the same name does, without printing or asking. It returns a `Result`, whose
 `tables` a notebook shows and which become a `DataFrame` with `to_pandas()`. Only `collect` and `auto` ask a model.
 
     from beliefrag import calibrate
     fitted = calibrate.fit("runs/states", out="mine.json")
-    calibrate.check("mine.json", "runs/other").tables[0].to_pandas()
+    calibrate.show(fitted.found).tables[0].to_pandas()
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +33,6 @@ from beliefrag.calibration.artifact import (
     conditions_of_run,
     count_guarantees_in_file,
     find_calibration_warnings,
-    find_mismatches,
     load_artifact,
     select_artifact,
     shipped_artifacts,
@@ -41,15 +40,12 @@ from beliefrag.calibration.artifact import (
 )
 from beliefrag.calibration.examples import StateCollection, parse_label, read_collection
 from beliefrag.calibration.fit_artifact import fit_artifact
-from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison, check_artifact, compare_artifacts
 from beliefrag.calibration.risk import (
-    RiskCoverageCurve,
     add_guarantees,
     answers_needed,
     load_artifact_for_run,
     make_guarantees,
     read_risk_sample,
-    risk_coverage,
 )
 from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_thresholds
 from beliefrag.errors import SettingsError
@@ -105,25 +101,18 @@ def fit(
     *,
     label: str | None = None,
     name: str | None = None,
-    quality_on: Folders = (),
     out: str | Path | None = None,
 ) -> Result[Artifact]:
     """Fit answerability and retrieval value to the recorded states of runs. No model is asked.
 
     The `label` says whether an answer was right: judge, f1, exact_match or cover; by default judge where every answer
-    has a verdict, otherwise f1. The quality is measured on the held-out questions, or on the runs of `quality_on`. The
-    calibration is written only where `out` is given.
+    has a verdict, otherwise f1. The quality is measured on the held-out questions. The calibration is written only
+    where `out` is given.
     """
-    folders, others = _folders(runs), _folders(quality_on)
     path = Path(out) if out is not None else None
     lost = count_guarantees_in_file(path) if path else 0
-    collection, used = _read_states(folders, label)
-    elsewhere = None
-    if others:
-        # This refuses states that do not mean the same.
-        read_collection(list({folder.resolve(): folder for folder in (*folders, *others)}.values()))
-        elsewhere = read_collection(others)
-    return _write_fit(fit_artifact(collection, used, name=name, elsewhere=elsewhere), path, lost)
+    collection, used = _read_states(_folders(runs), label)
+    return _write_fit(fit_artifact(collection, used, name=name), path, lost)
 
 
 def _write_fit(artifact: Artifact, path: Path | None, lost: int) -> Result[Artifact]:
@@ -143,36 +132,6 @@ def show(artifact: ArtifactOrName | None = None) -> Result[tuple[Artifact, ...]]
     return Result((found,), calibration_tables.artifact_tables(found))
 
 
-def check(artifact: ArtifactOrName, states: Folders, *, label: str | None = None) -> Result[ArtifactCheck]:
-    """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
-
-    The `label` says whether an answer was right, as in `fit`.
-    """
-    fitted = _load(artifact)
-    collection, used = _read_states(_folders(states), label)
-    found = check_artifact(fitted, collection, used)
-    return Result(found, calibration_tables.check_tables(found), tuple(_warn(collection, fitted)))
-
-
-def compare(
-    first: ArtifactOrName, second: ArtifactOrName, *, states: Folders = (), label: str | None = None
-) -> Result[ArtifactComparison | None]:
-    """Set two calibrations side by side; with states also on those that neither has seen.
-
-    The `label` says whether an answer was right, as in `fit`; it needs states.
-    """
-    one, other = _load(first), _load(second)
-    table = calibration_tables.side_by_side_table(one, other)
-    if not (folders := _folders(states)):
-        if label:
-            raise SettingsError(f"The label {label} needs states.", remedy="Add --states.")
-        return Result(None, (table,))
-    collection, used = _read_states(folders, label)
-    found = compare_artifacts(one, other, collection, used)
-    tables = (table, calibration_tables.comparison_table(found, used))
-    return Result(found, tables, tuple(_warn(collection, one, other)))
-
-
 def risk(
     artifact: str | Path,
     run: str | Path,
@@ -182,12 +141,11 @@ def risk(
     label: str | None = None,
     thresholds: Thresholds = Thresholds(),
     out: str | Path | None = None,
-) -> Result[tuple[Artifact, RiskCoverageCurve | None]]:
+) -> Result[Artifact]:
     """Choose the least answerability to answer at for which at most a given share of the answers is wrong.
 
     It is chosen on the held-out questions of a recorded run, for the policy with these `thresholds`. No model is asked.
-    The result holds the calibration with its guarantees, and the curve; None where the policy declines every question.
-    `out` is a new file, or that of this calibration.
+    The result holds the calibration with its guarantees. `out` is a new file, or that of this calibration.
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     if not thresholds.abstain:
@@ -212,15 +170,10 @@ def risk(
         for each in guarantees
         if each.threshold is None
     ]
-    curve = risk_coverage(sample) if len(sample.probability) else None
-    if curve is None:
-        warnings.append("no curve: the policy declines every question")
-    files: list[Path] = []
     if path:
         write_artifact(bounded, path)
-        files.append(path)
     tables = (calibration_tables.guarantee_table(guarantees),)
-    return Result((bounded, curve), tables, tuple(warnings), tuple(files))
+    return Result(bounded, tables, tuple(warnings), (path,) if path else ())
 
 
 def tune(
@@ -436,11 +389,3 @@ def _require_own_file(path: Path, artifact: str) -> None:
     is_own = artifact not in shipped_artifacts() and own.exists() and path.exists() and path.samefile(own)
     if path.exists() and not is_own:
         raise SettingsError(f"{path} is there already.", remedy="Name another file with --out.")
-
-
-def _warn(collection: StateCollection, *artifacts: Artifact) -> Iterator[str]:
-    for artifact in artifacts:
-        for reason in find_mismatches(artifact, collection.conditions):
-            yield f"{artifact.name} is not for these states: it was {reason}"
-        if artifact.fit is None:
-            yield f"{artifact.name} does not say which questions it has seen; some of these may be among them"

@@ -6,16 +6,12 @@ Each check returns findings; none of them raises, and none changes anything.
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import os
 import platform
-import re
 import shutil
-import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -27,13 +23,11 @@ from beliefrag.calibration import RunConditions, find_calibration_warnings, sele
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
-from beliefrag.models.cache import ReplyStore, reply_store_path
 from beliefrag.models.providers import use_server_model
 from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.opening import choose_verifier
 from beliefrag.prompts import Prompts
-from beliefrag.retrieval import RETRIEVERS, Bm25Index, docs_index_path, known_identity
-from beliefrag.retrieval.indexing import find_files
+from beliefrag.retrieval import RETRIEVERS, known_identity
 from beliefrag.settings import Settings, cache_dir, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
@@ -72,23 +66,12 @@ def _problem(name: str, error: BeliefRAGError) -> Finding:
     return Finding(CheckState.PROBLEM, name, error.message, error.remedy)
 
 
-def _attempt(name: str, check: Callable[[], Finding]) -> Finding:
-    try:
-        return check()
-    except BeliefRAGError as error:
-        return _problem(name, error)
-
-
-def check_everything(
-    given: Mapping[str, Any] | None = None,
-    *,
-    config: Path | None = None,
-    docs: Sequence[Path] = (),
-    index: Path | None = None,
-) -> list[Finding]:
-    """Check the installation, the cache, the settings, the model with what belongs to it, documents and an index."""
-    found = [_ok("python", platform.python_version()), *map(_check_package, _required_packages())]
-    found += [_attempt("cache folder", _check_cache_folder), _attempt("recorded replies", _check_replies)]
+def check_everything(given: Mapping[str, Any] | None = None, *, config: Path | None = None) -> list[Finding]:
+    """Check the cache folder, the settings, and the model with what belongs to it."""
+    found = [
+        _ok("beliefrag", f"{metadata.version('beliefrag')}, Python {platform.python_version()}"),
+        _check_cache_folder(),
+    ]
     settings: Settings | None = None
     try:
         loaded = load_settings(given, config=config)
@@ -102,30 +85,7 @@ def check_everything(
         found += _check_model(use_server_model(settings) if settings else Settings.model_validate({}))
     except SettingsError as error:
         found.append(_problem("model", error))
-    if docs:
-        found.append(_attempt("documents", lambda: _check_files(docs)))
-    if index is not None:
-        found.append(_attempt("index", lambda: _check_index(index)))
     return found
-
-
-def _required_packages() -> list[str]:
-    needed = [text for text in metadata.requires("beliefrag") or () if "extra ==" not in text]
-    return sorted(match[0] for text in needed if (match := re.match(r"[A-Za-z0-9._-]+", text)))
-
-
-def _check_package(name: str) -> Finding:
-    module = name.replace("-", "_")
-    if not importlib.util.find_spec(module):  # such as docx, of python-docx
-        folders = {file.parts[0] for file in metadata.files(name) or () if file.parts[1:] == ("__init__.py",)}
-        module = min(folders, default=module)
-    try:
-        importlib.import_module(module)
-        return _ok(name, metadata.version(name))
-    except Exception as error:
-        # A broken package may raise anything when it is imported; the others are checked all the same.
-        detail = f"cannot be imported: {type(error).__name__}: {error}"
-        return Finding(CheckState.PROBLEM, name, detail, f"Install it again: pip install --force-reinstall {name}")
 
 
 def _check_cache_folder() -> Finding:
@@ -143,19 +103,6 @@ def _check_cache_folder() -> Finding:
     if free < _LITTLE_SPACE:
         return _warning("cache folder", detail, "Free some space, or set BELIEFRAG_CACHE_DIR to another disk.")
     return _ok("cache folder", detail)
-
-
-def _check_replies() -> Finding:
-    name, path = "recorded replies", reply_store_path()
-    if not path.is_file():
-        return _ok(name, "none yet")
-    try:
-        with ReplyStore(path, read_only=True) as store:
-            by_model = store.count()
-    except sqlite3.Error as error:
-        return Finding(CheckState.PROBLEM, name, f"{path}: {error}", "Run `beliefrag ask` once: it makes a new one.")
-    size = path.stat().st_size / 1e6
-    return _ok(name, f"{sum(by_model.values()):,}, from {len(by_model)} models, {size:.1f} MB")
 
 
 def _check_model(settings: Settings) -> Iterator[Finding]:
@@ -203,7 +150,7 @@ def _check_model(settings: Settings) -> Iterator[Finding]:
         return
     searched = None if retriever is None else describe_packing(retriever, search.pack)
     here = RunConditions(identity, form, prompts, searched)
-    yield _attempt("calibration", lambda: _check_calibration(settings, here))
+    yield _check_calibration(settings, here)
 
 
 def _check_weights(model: str) -> Finding:
@@ -266,28 +213,12 @@ async def _request_one_token(model: ChatModel, *, top_logprobs: int = 0) -> Chat
 
 
 def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
-    artifact = select_artifact(
-        here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=here.verifier in DRAFT_FORMS
-    )
+    try:
+        artifact = select_artifact(
+            here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=here.verifier in DRAFT_FORMS
+        )
+    except BeliefRAGError as error:
+        return _problem("calibration", error)
     if reasons := find_calibration_warnings(artifact, here):
         return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}.", "Its probabilities may be off.")
     return _ok("calibration", artifact.name)
-
-
-def _check_files(docs: Sequence[Path]) -> Finding:
-    found = find_files(docs, leave_out=docs_index_path(docs, cache_dir()))
-    if not found.files:
-        return Finding(CheckState.PROBLEM, "documents", "no file can be read", "Name other files or folders.")
-    detail = f"{len(found.files):,} file{'' if len(found.files) == 1 else 's'}"
-    if not found.skipped:
-        return _ok("documents", detail)
-    first = found.skipped[0]
-    detail += f", {len(found.skipped):,} skipped (first: {first.path} {first.reason})"
-    return _warning("documents", detail, "'beliefrag index' lists all that is skipped.")
-
-
-def _check_index(index: Path) -> Finding:
-    opened = Bm25Index.open(index)
-    if not len(opened):
-        return Finding(CheckState.PROBLEM, "index", f"{index} is empty", "Build it with 'beliefrag index'.")
-    return _ok("index", f"{index}, {len(opened):,} passages, fingerprint {opened.fingerprint}")

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from beliefrag.calibration.artifact import load_artifact
+from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import State
-from benchmarks.calibration_states import read_states, refit, write_states
+from benchmarks.calibration_states import check, read_states, refit, write_states
 from tests.support.planted_states import change, planted
 
 STATES = Path(__file__).parents[2] / "docs" / "results" / "calibration_states.jsonl.gz"
@@ -56,10 +57,19 @@ def test_how_good_both_fits_are_is_measured_on_held_out_questions_alone(tmp_path
     assert alone.answerability_quality is None and alone.retrieval_value_quality is None
 
 
+def test_a_calibration_is_measured_on_questions_that_it_has_not_seen(tmp_path: Path) -> None:
+    collection = planted(tmp_path, questions=120)
+    artifact = fit_artifact(collection, "f1")
+    assert artifact.fit is not None and artifact.fit.answerability.held_out is not None
+    found = check(artifact, collection.trajectories)
+    # The states it has not seen are those that it was held out on when it was fitted.
+    assert found["overall"] == artifact.fit.answerability.held_out.model_dump() == found["datasets"]["made-up"]
+
+
 def test_the_page_of_the_calibration_has_its_quality_on_the_questions_of_the_comparison() -> None:
     page = (STATES.parent / "calibration.md").read_text(encoding="utf-8")
-    check = json.loads((STATES.parent / "calibration_check.json").read_text(encoding="utf-8"))
-    for found in (check["overall"], *check["datasets"].values()):
+    checked = json.loads((STATES.parent / "calibration_check.json").read_text(encoding="utf-8"))
+    for found in (checked["overall"], *checked["datasets"].values()):
         brier, gain, auc = found["brier"], found["brier_gain"], found["auc"]
         cells = (
             f"{found['states']}, {found['questions']}",
@@ -71,7 +81,7 @@ def test_the_page_of_the_calibration_has_its_quality_on_the_questions_of_the_com
             f"{found['ece']:.2f}",
         )
         assert f"| {' | '.join(cells)} |" in page
-    assert f"always saying the fitted share ({check['base_rate']:.3f})" in page
+    assert f"always saying the fitted share ({checked['base_rate']:.3f})" in page
 
 
 def test_the_page_of_the_calibration_has_the_quality_of_the_retrieval_value() -> None:

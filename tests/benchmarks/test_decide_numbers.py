@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
-from beliefrag.calibration.risk import RiskSample, risk_coverage
+from beliefrag.calibration.risk import RiskSample
 from benchmarks.decide.numbers import collect_numbers, title_of
 from benchmarks.decide.probability import area_under_risk, read_told, risk_at
 from benchmarks.decide.replay import ReplayStep, plan_replay
-from benchmarks.decide.risk_curves import draw_risk_curves
+from benchmarks.decide.risk_curves import draw_risk_curves, risk_coverage
 from benchmarks.decide.runs import RUNS
 from benchmarks.decide.tables import format_tables
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
@@ -137,3 +138,16 @@ def test_the_curves_are_drawn_as_the_same_picture_each_time(tmp_path: Path) -> N
     for name in ("one.png", "two.png"):
         draw_risk_curves(read_told(rows), tmp_path / name)
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+
+
+def test_the_curve_of_risk_has_the_points_and_intervals_worked_by_hand() -> None:
+    p = np.array([0.9, 0.8, 0.5, 0.5])
+    curve = risk_coverage(RiskSample(p, np.array([True, False, True, True]), declined=1), level=0.9)
+    assert curve.threshold.tolist() == [0.9, 0.8, 0.5]
+    assert curve.coverage.tolist() == [1 / 5, 2 / 5, 4 / 5]
+    assert curve.risk.tolist() == [0.0, 1 / 2, 1 / 4]
+    # Two of the four share the last threshold, so its error counts twice.
+    assert curve.aurc == pytest.approx((0 + 1 / 2 + 1 / 4 + 1 / 4) / 4)
+    for place, (wrong, answered) in enumerate([(0, 1), (1, 2), (1, 4)]):
+        exact = binomtest(wrong, answered).proportion_ci(0.9, method="exact")
+        assert (curve.low[place], curve.high[place]) == pytest.approx((exact.low, exact.high))

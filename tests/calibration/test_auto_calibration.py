@@ -12,9 +12,9 @@ import pytest
 from beliefrag import calibrate
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
-from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest
+from beliefrag.policy import LogisticAnswerability
 from beliefrag.runs.run_errors import DataError
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
@@ -120,7 +120,7 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     assert calibrate.show(out).found == (artifact,)
     assert set(artifact.fit.fit_questions) < {each["id"] for each in questions}
     # A made question has words of its passage, so what compares words has no say.
-    assert isinstance(artifact.answerability, LogisticFit)
+    assert isinstance(artifact.answerability, LogisticAnswerability)
     assert artifact.answerability.weights.relevance == 0.0
     assert artifact.answerability.weights.uncertainty != 0.0
 

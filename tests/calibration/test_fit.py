@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from beliefrag.calibration import Artifact, fitting, load_artifact
-from beliefrag.calibration.artifact import LogisticFit, PlattFit
 from beliefrag.calibration.examples import Example, Examples, label_searches, label_states, read_collection
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import choose_kind, fit_all_kinds
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import PlattAnswerability
+from beliefrag.policy import LogisticAnswerability, PlattAnswerability
 from beliefrag.policy.diagnostics import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
@@ -48,7 +47,7 @@ def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
     states, _ = label_states(planted(tmp_path, questions=3000).trajectories, "f1")
     fits = fit_all_kinds(states.select_part(Partition.XFIT))
     found = fits.kinds["logistic"]
-    assert isinstance(found, LogisticFit)
+    assert isinstance(found, LogisticAnswerability)
     # Three standard errors: a weight of a uniform diagnostic on these 3,600 states has one of about 0.13.
     assert found.intercept == pytest.approx(INTERCEPT, abs=0.4)
     assert found.weights.vector() == pytest.approx(WEIGHTS.vector(), abs=0.4)
@@ -65,7 +64,7 @@ def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
         for e in states.each
     )
     found = fit_all_kinds(relabelled).kinds["platt"]
-    assert isinstance(found, PlattFit)
+    assert isinstance(found, PlattAnswerability)
     assert (found.intercept, found.slope) == pytest.approx((-0.7, 1.8), abs=0.15)
 
 
@@ -275,7 +274,7 @@ def test_with_seven_columns_and_36_questions_no_fit_shrinks_its_slopes_by_a_fift
         )
         columns = np.array([state.diagnostics.vector() for state in states.states])
         fit = fit_all_kinds(states).kinds["logistic"]
-        assert isinstance(fit, LogisticFit)
+        assert isinstance(fit, LogisticAnswerability)
         plain = LogisticRegression(C=np.inf, max_iter=2000).fit(columns, states.outcomes, sample_weight=states.weights)
         ours, theirs = (np.linalg.norm(w * columns.std(axis=0)) for w in (fit.weights.vector(), plain.coef_[0]))
         shrinks.append(1 - ours / theirs)
@@ -304,7 +303,7 @@ def test_where_columns_separate_the_outcomes_the_slopes_stay_finite() -> None:
     columns = np.array([state.diagnostics.vector() for state in separable.states])
     assert fitting.choose_prior(columns, separable) == 100.0
     fit = fit_all_kinds(separable).kinds["logistic"]
-    assert isinstance(fit, LogisticFit) and 5 < fit.weights.support < 100
+    assert isinstance(fit, LogisticAnswerability) and 5 < fit.weights.support < 100
 
 
 def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
@@ -324,13 +323,13 @@ def test_a_diagnostic_that_misleads_on_another_set_has_no_weight() -> None:
             examples.append(Example(dataset, f"{dataset}-{number}", change(ordinary, diagnostics=seen), right))
     several = fit_all_kinds(Examples(examples))
     fit = several.kinds["logistic"]
-    assert isinstance(fit, LogisticFit)
+    assert isinstance(fit, LogisticAnswerability)
     assert fit.weights.relevance == 0.0 and fit.weights.uncertainty < -3
     assert several.misleading == ("relevance",)
     # Of one set none can be left out: what helps within it counts.
     one = fit_all_kinds(Examples(example for example in examples if example.dataset == "cities"))
     alone = one.kinds["logistic"]
-    assert isinstance(alone, LogisticFit) and alone.weights.relevance > 1
+    assert isinstance(alone, LogisticAnswerability) and alone.weights.relevance > 1
     assert one.misleading == ()
 
 

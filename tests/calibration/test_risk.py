@@ -1,4 +1,4 @@
-"""The threshold that keeps the error among answered questions below a target, and the curve that shows its price."""
+"""The threshold that keeps the error among answered questions below a target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from beliefrag.calibration.risk import (
     ThresholdChoice,
     answers_needed,
     choose_threshold,
-    risk_coverage,
 )
 from beliefrag.errors import SettingsError
 
@@ -34,28 +33,25 @@ def points(*groups: tuple[int, float, bool], declined: int = 0) -> RiskSample:
 HALF = {"max_error": 0.5, "confidence": 0.8}
 
 
-def test_by_hand_enough_right_answers_are_accepted_and_one_fewer_are_not() -> None:
+def test_enough_right_answers_are_accepted_and_one_fewer_are_not() -> None:
     assert choose_threshold(points((4, 0.95, RIGHT)), **HALF) == ThresholdChoice(None)
     assert choose_threshold(points((5, 0.95, RIGHT)), **HALF) == ThresholdChoice(0.0, answered=5, wrong=0)
     assert answers_needed(**HALF) == 5
 
 
-def test_by_hand_a_sequence_ends_at_its_first_failure() -> None:
-    assert choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG)), **HALF) == ThresholdChoice(
-        0.81, answered=5, wrong=0
-    )
-
-
-def test_by_hand_a_later_start_goes_on_where_an_earlier_one_has_failed() -> None:
-    # At 0.80 there are six with one wrong, at the start 0.75 nine with one wrong; below nothing changes any more.
-    found = choose_threshold(points((5, 0.95, RIGHT), (1, 0.8, WRONG), (3, 0.76, RIGHT)), **HALF)
-    assert found == ThresholdChoice(0.0, answered=9, wrong=1)
-
-
-def test_a_probability_at_the_threshold_is_answered() -> None:
-    # As the policy does it: at least the threshold.
-    found = choose_threshold(points((5, 0.6, RIGHT), (9, 0.59, WRONG)), **HALF)
-    assert found == ThresholdChoice(0.6, answered=5, wrong=0)
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        # A sequence ends at its first failure.
+        ([(5, 0.95, RIGHT), (1, 0.8, WRONG)], ThresholdChoice(0.81, answered=5, wrong=0)),
+        # At 0.80 there are six with one wrong, at the start 0.75 nine with one wrong; below nothing changes any more.
+        ([(5, 0.95, RIGHT), (1, 0.8, WRONG), (3, 0.76, RIGHT)], ThresholdChoice(0.0, answered=9, wrong=1)),
+        # A probability at the threshold is answered, as in the policy.
+        ([(5, 0.6, RIGHT), (9, 0.59, WRONG)], ThresholdChoice(0.6, answered=5, wrong=0)),
+    ],
+)
+def test_the_threshold_worked_by_hand(groups: list[tuple[int, float, bool]], expected: ThresholdChoice) -> None:
+    assert choose_threshold(points(*groups), **HALF) == expected
 
 
 @pytest.mark.parametrize("nothing", [points(), points(declined=30), points((30, 0.9, WRONG)), points((30, 0.3, WRONG))])
@@ -76,13 +72,6 @@ def test_p_values_are_binomial_tails() -> None:
 def test_a_share_outside_0_to_1_is_refused(name: str, value: float) -> None:
     with pytest.raises(SettingsError, match=name):
         choose_threshold(points((5, 0.9, RIGHT)), **(HALF | {name: value}))
-
-
-def test_points_that_are_no_points_are_refused() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        points((1, float("nan"), RIGHT))
-    with pytest.raises(ValueError, match="do not match"):
-        RiskSample(np.array([0.5]), np.array([True, False]))
 
 
 # In a simulated world a question has a place z in 0..1; its probability and its true chance to be right follow from z.
@@ -139,28 +128,3 @@ def test_in_1000_calibrations_the_target_is_missed_no_more_often_than_agreed(
     # So many misses would come up once in a thousand tests, were each a miss with the chance that was agreed to.
     allowed = binom.ppf(0.999, DRAWS, 1 - confidence)
     assert violations(world, chosen, max_error) <= allowed
-
-
-def test_the_curve_by_hand() -> None:
-    curve = risk_coverage(points((1, 0.9, RIGHT), (1, 0.8, WRONG), (2, 0.5, RIGHT), declined=1))
-    assert curve.threshold.tolist() == [0.9, 0.8, 0.5]
-    assert curve.coverage.tolist() == [1 / 5, 2 / 5, 4 / 5]
-    assert curve.risk.tolist() == [0.0, 1 / 2, 1 / 4]
-    # Two of the four share the last threshold, so its error counts twice.
-    assert curve.aurc == pytest.approx((0 + 1 / 2 + 1 / 4 + 1 / 4) / 4)
-
-
-def test_the_intervals_of_the_curve_are_exact() -> None:
-    from scipy.stats import binomtest
-
-    curve = risk_coverage(points((3, 0.9, RIGHT), (7, 0.5, WRONG), (30, 0.2, RIGHT)), level=0.9)
-    for place, (wrong, answered) in enumerate([(0, 3), (7, 10), (7, 40)]):
-        exact = binomtest(wrong, answered).proportion_ci(0.9, method="exact")
-        assert (curve.low[place], curve.high[place]) == pytest.approx((exact.low, exact.high))
-    everything = risk_coverage(points((4, 0.9, WRONG)))
-    assert everything.high.tolist() == [1.0]
-
-
-def test_without_an_answer_there_is_no_curve() -> None:
-    with pytest.raises(ValueError, match="no question is answered"):
-        risk_coverage(points(declined=3))

@@ -11,12 +11,11 @@ from beliefrag.calibration import (
     find_calibration_warnings,
     load_artifact,
     select_artifact,
-    shipped_artifacts,
 )
-from beliefrag.calibration.artifact import LogisticFit
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScheduledValue, ScoreScale
 from beliefrag.retrieval import Bm25Index
+from beliefrag.types import Diagnostics
 from tests.support.messages import mentions
 
 ANOTHER = "openai:another-model@http://localhost/v1"
@@ -33,15 +32,6 @@ def of_the_embedded(artifact: Artifact, **other: Any) -> RunConditions:
     return replace(own, **other)
 
 
-def test_the_published_fit_ships_and_is_marked_as_published() -> None:
-    published = shipped_artifacts()["published"]
-    assert published.origin == "published"
-    assert isinstance(published.answerability, LogisticFit)
-    assert published.answerability.intercept == 0.65330
-    assert published.answerability.weights.vector() == (0.08474, 0.53301, 0.0, -0.47780, -0.54360, 0.06258, -0.00441)
-    assert published.contaminated is False
-
-
 @pytest.mark.parametrize(
     "identity",
     [
@@ -54,17 +44,11 @@ def test_a_model_finds_its_own_artifact_wherever_it_is_served(identity: str) -> 
     assert select_artifact(conditions(identity)).name == "published"
 
 
-def test_a_model_without_an_artifact_stops_with_the_way_around() -> None:
+def test_another_models_artifact_is_taken_only_when_it_is_borrowed() -> None:
     with pytest.raises(CalibrationError, match="--borrow published"):
         select_artifact(conditions(ANOTHER))
-
-
-def test_naming_another_models_artifact_is_refused_with_the_way_around() -> None:
     with pytest.raises(CalibrationError, match=r"fitted for openai:gpt-oss-120b.*--borrow published"):
         select_artifact(conditions(ANOTHER), calibration="published")
-
-
-def test_borrowing_is_possible_when_it_is_said() -> None:
     assert select_artifact(conditions(ANOTHER), borrow="published").name == "published"
 
 
@@ -72,15 +56,49 @@ def test_without_a_fitted_value_the_schedule_stands_in() -> None:
     assert load_artifact("published").calibration(ScoreScale(1.0, 1.0)).retrieval_value == ScheduledValue()
 
 
+def write_changed(folder: Path, change: dict[str, Any]) -> str:
+    """A file with the published artifact, but for what is changed."""
+    file = folder / "bad.json"
+    file.write_text(json.dumps(json.loads(load_artifact("published").model_dump_json()) | change), encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("fit", "expected"),
+    [
+        ({"kind": "platt", "intercept": 0.0, "slope": 2.0}, 0.1),
+        ({"kind": "isotonic", "scores": [0.0, 0.5], "probabilities": [0.2, 0.4]}, 0.3),
+    ],
+)
+def test_each_kind_comes_back_from_a_file(tmp_path: Path, fit: dict[str, Any], expected: float) -> None:
+    artifact = load_artifact(write_changed(tmp_path, {"answerability": fit}))
+    assert artifact.answerability.kind == fit["kind"]
+    x = Diagnostics(0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.5)
+    assert artifact.answerability.probability(x, 0.25) == pytest.approx(expected)
+    assert artifact.sha256 != load_artifact("published").sha256
+
+
+def isotonic(scores: list[float], probabilities: list[float]) -> dict[str, Any]:
+    return {"answerability": {"kind": "isotonic", "scores": scores, "probabilities": probabilities}}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"format": 2}, "format"), ({"answerability": None}, "answerability"), ({"surprise": 1}, "surprise")],
+    [
+        ({"format": 2}, "format"),
+        ({"answerability": None}, "answerability"),
+        ({"surprise": 1}, "surprise"),
+        ({"answerability": {"kind": "tea leaves"}}, "answerability"),
+        ({"answerability": {"kind": "platt", "intercept": 0.0}}, "slope"),
+        (isotonic([], []), "at least one"),
+        (isotonic([0.5, 0.5], [0.1, 0.2]), "must rise"),
+        (isotonic([0.1, 0.5], [0.3, 0.2]), "must rise"),
+        (isotonic([0.1, 0.5], [0.3, 1.2]), "between 0 and 1"),
+    ],
 )
-def test_a_file_that_is_no_artifact_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
-    file = tmp_path / "bad.json"
-    file.write_text(json.dumps(json.loads(load_artifact("published").model_dump_json()) | change), encoding="utf-8")
+def test_a_file_that_is_no_artifact_is_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     with pytest.raises(CalibrationError, match=rf"bad\.json .*{words}.*beliefrag calibrate fit"):
-        load_artifact(str(file))
+        load_artifact(write_changed(tmp_path, change))
 
 
 @pytest.mark.parametrize(
@@ -111,19 +129,11 @@ def test_a_retriever_that_does_not_say_what_it_is_may_be_used_with_a_doubt() -> 
     assert mentions(warning, "bm25 k1=1.2 b=0.75 en_stem", "retriever does not say")
 
 
-def test_an_artifact_says_why_it_may_be_off() -> None:
+def test_an_artifact_says_that_it_is_borrowed() -> None:
     artifact = load_artifact("qwen2.5-coder-1.5b")
     assert find_calibration_warnings(artifact, of_the_embedded(artifact)) == ()
-    changed = of_the_embedded(
-        artifact,
-        model=ANOTHER,
-        verifier="graded",
-        prompts=dict(artifact.prompts) | {"answer": "other"},
-    )
-    backbone, verifier, prompts = find_calibration_warnings(artifact, changed)
-    assert mentions(backbone, "borrowed", artifact.backbone)
-    assert mentions(verifier, "slots verifier", "not graded")
-    assert mentions(prompts, "other prompts", "(answer)")
+    (warning,) = find_calibration_warnings(artifact, of_the_embedded(artifact, model=ANOTHER))
+    assert mentions(warning, "borrowed", artifact.backbone)
 
 
 def test_the_published_artifact_never_passes_for_one_of_ours() -> None:

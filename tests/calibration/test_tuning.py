@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from beliefrag.calibration.tuning import (
-    ANSWER,
-    RETRIEVAL_VALUE,
     Setting,
     Tuning,
     TuningError,
-    list_thresholds,
     tune_thresholds,
 )
 from beliefrag.policy import Thresholds
@@ -59,15 +56,6 @@ def cost(searches: float) -> float:
 def result(setting: Setting | None) -> tuple[float, float]:
     assert setting and setting.quality and setting.tokens
     return setting.quality.value, setting.tokens.value
-
-
-def test_the_grid_holds_the_runs_own_thresholds_and_given_values_replace_the_defaults() -> None:
-    own = Thresholds(answer=0.37, abstain=False, correct_flagged=False)
-    points = list_thresholds(own)
-    assert own in points and len(points) == len(set(points)) == (len(ANSWER) + 1) * len(RETRIEVAL_VALUE)
-    points = list_thresholds(own, (0.7, 0.3, 0.3), (0.05,))
-    assert [p.answer for p in points] == [0.3, 0.7]
-    assert {(p.retrieval_value, p.abstain, p.conflict) for p in points} == {(0.05, False, 0.5)}
 
 
 def test_the_planted_best_point_is_found_and_reported_on_held_out_questions() -> None:
@@ -171,4 +159,4 @@ def test_the_settings_are_accepted_and_mean_the_chosen_point(tmp_path: Path, mon
     found = tuned(mixed(XSEL), own, max_tokens=2_000)
     file = tmp_path / "beliefrag.toml"
     file.write_text(found.to_toml(), encoding="utf-8")
-    assert found.chosen and load_settings(config=file).settings.policy_thresholds == found.chosen.thresholds
+    assert found.chosen and load_settings(config=file).settings.thresholds == found.chosen.thresholds

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from beliefrag.calibration import Artifact, fitting
@@ -89,24 +88,12 @@ def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
 
 def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:
     """The searches of one part from states at which the policy does not answer, worked out from the artifact."""
-    function = artifact.answerability.function()
+    function = artifact.answerability
     return Examples(
         pair
         for pair in label_searches(collection.trajectories, "f1").select_part(part).each
         if function.probability(pair.state.diagnostics, pair.state.belief.sufficiency) < 0.5
     )
-
-
-def brier_of_value(artifact: Artifact, searches: Examples) -> float:
-    value = artifact.retrieval_value
-    assert value is not None
-    found = [
-        value.function().probability(
-            rounds=state.rounds, novelty=state.diagnostics.novelty, sufficiency=state.belief.sufficiency
-        )
-        for state in searches.states
-    ]
-    return float(np.average((np.array(found) - searches.outcomes) ** 2, weights=searches.weights))
 
 
 def test_the_retrieval_value_is_fitted_on_searches_from_states_at_which_the_policy_asks_for_it(tmp_path: Path) -> None:
@@ -123,27 +110,3 @@ def test_the_retrieval_value_is_fitted_on_searches_from_states_at_which_the_poli
     assert artifact.retrieval_value == fit_value(own)[0]
     assert artifact.retrieval_value != fit_value(every.select_part(Partition.XFIT))[0]
     assert artifact.fit.retrieval_value.base_rate == pytest.approx(own.rate, abs=1e-6)
-
-
-def test_another_run_tells_the_quality_of_the_retrieval_value_too(tmp_path: Path) -> None:
-    collection = planted(tmp_path / "own", questions=200)
-    # Some of its questions were fitted on, and have no say.
-    other_ids = [f"q{n}" for n in range(60)] + [f"other{n}" for n in range(80)]
-    elsewhere = planted(tmp_path / "other", questions=other_ids, seed=5)
-    plain, artifact = fit_artifact(collection, "f1"), fit_artifact(collection, "f1", elsewhere=elsewhere)
-    assert plain.fit is not None and artifact.fit is not None
-    before, after = plain.fit.retrieval_value, artifact.fit.retrieval_value
-    assert before is not None and after is not None and after.held_out is not None
-    seen = {*artifact.fit.fit_questions, *artifact.fit.selection_questions}
-    unseen = Examples(
-        each
-        for part in Partition
-        for each in searches_that_are_weighed(elsewhere, artifact, part).each
-        if each.question_id not in seen
-    )
-    assert (after.held_out.states, after.held_out.questions) == (len(unseen), unseen.count.questions)
-    assert after.held_out.brier.value == pytest.approx(brier_of_value(artifact, unseen), abs=2e-6)
-    assert after.held_out != before.held_out
-    # It is the same fit: only the questions that tell its quality are others.
-    assert artifact.retrieval_value == plain.retrieval_value
-    assert (after.counts, after.coefficients) == (before.counts, before.coefficients)

@@ -1,4 +1,4 @@
-"""`beliefrag calibrate fit`, `show` and `compare`, and what a run says of a calibration that has seen its questions."""
+"""`beliefrag calibrate fit` and `show`, and what a run says of a calibration that has seen its questions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def test_a_fit_is_written_told_and_can_be_shown_again(beliefrag: Command, states
         (("fit", "runs/states", "--label", "judge"), 1, "(xfit)"),
         (("fit", "runs/states", "--out", "runs"), 1, "runs cannot be written"),
         (("show", "nonsense"), 1, "'nonsense'"),
-        (("compare", "published", "published", "--label", "f1"), 2, "Add --states"),
     ],
 )
 def test_mistakes_are_told_in_one_line(
@@ -88,22 +87,6 @@ def test_a_fit_writes_over_a_calibration_and_over_nothing_else(beliefrag: Comman
     assert beliefrag("calibrate", "fit", states, "--out", "mine.json", "--name", "one").code == 0
     assert beliefrag("calibrate", "fit", states, "--out", "mine.json", "--name", "two").code == 0
     assert load_artifact("mine.json").name == "two"
-
-
-def test_a_calibration_is_measured_on_states_that_it_has_not_seen(beliefrag: Command, states: Path) -> None:
-    beliefrag("calibrate", "fit", states, "--out", "mine.json")
-    own = load_artifact("mine.json")
-    assert own.fit is not None
-    ran = beliefrag("calibrate", "check", "mine.json", "--states", states, "--json")
-    assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    # The states it has not seen are those that it was held out on when it was fitted.
-    held_out = json.loads(own.fit.answerability.held_out.model_dump_json())  # type: ignore[union-attr]
-    assert {name: found["overall"][name] for name in held_out} == held_out
-    assert found["own_base_rate"] is True
-    ran = beliefrag("calibrate", "check", "mine.json", "--states", states)
-    told = rows(ran.out, "Answerability on unseen questions: all datasets")
-    assert float(told["gain over the base rate"][0]) == pytest.approx(own.quality["brier_gain"], abs=6e-5)
 
 
 def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Command, states: Path, home: Path) -> None:

@@ -56,7 +56,7 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     return ["ask", words, *fixed, "--set", f"calibration={home / 'mine.json'}", *more]
 
 
-def test_a_threshold_is_chosen_saved_and_drawn(beliefrag: Command, home: Path, made: Path) -> None:
+def test_a_threshold_is_chosen_and_saved(beliefrag: Command, home: Path, made: Path) -> None:
     ran = beliefrag("calibrate", "risk", made, home / "run", *TARGET, "--max-error", "0.05")
     assert ran.code == 0, ran.err
     known = sum(map(knows, HELD_OUT))

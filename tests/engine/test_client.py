@@ -198,9 +198,9 @@ def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(t
         assert rag.ask("Which ship?").made_with["calibration"] == "mine"
 
 
-@pytest.mark.parametrize(("rewriter", "query_calls"), [("merged", 1), ("apart", 2)])
+@pytest.mark.parametrize(("merged", "query_calls"), [(True, 1), (False, 2)])
 def test_a_correction_writes_its_query_in_as_many_calls_as_the_setting_says(
-    tmp_path: Path, rewriter: str, query_calls: int
+    tmp_path: Path, merged: bool, query_calls: int
 ) -> None:
     lines = (
         verdict(0.0, 1.0, 1.0, unhelpful=[1]),
@@ -209,7 +209,7 @@ def test_a_correction_writes_its_query_in_as_many_calls_as_the_setting_says(
         SURE | {"repeat": True},
         {"purpose": "answer", "reply": "Larvik"},
     )
-    chosen: dict[str, Any] = {"method": "beliefrag", "correction": {"rewriter": rewriter}}
+    chosen: dict[str, Any] = {"method": "beliefrag", "thresholds": {"merge_rewriter": merged}}
     with BeliefRAG(retriever=PlannedRetriever(hits("a", "b"), hits("c")), **given(tmp_path, *lines), **chosen) as rag:
         used = rag.ask("Where was the designer of the Fram born?").usage.by_purpose
     assert sum(used[name].calls for name in ("rewriter", "query_writer") if name in used) == query_calls

@@ -7,7 +7,6 @@ from beliefrag.policy import (
     FittedValue,
     IsotonicAnswerability,
     PlattAnswerability,
-    RawAnswerability,
     ScheduledValue,
     ScoreScale,
 )
@@ -34,10 +33,6 @@ def test_a_fitted_value_is_a_logistic_over_rounds_novelty_and_sufficiency() -> N
 
 
 X = Diagnostics(0.5, 0.5, 0.0, 0.5, 0.5, 0.5, 0.5)
-
-
-def test_the_raw_score_is_the_belief_in_sufficiency() -> None:
-    assert RawAnswerability().probability(X, 0.37) == 0.37
 
 
 @pytest.mark.parametrize("sufficiency", [0.0, 0.02, 0.37, 0.9, 1.0])

@@ -8,12 +8,11 @@ is used only on request.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -22,14 +21,12 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
-    ValidationInfo,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.policy import (
-    Answerability,
     Calibration,
     FittedValue,
     IsotonicAnswerability,
@@ -41,62 +38,16 @@ from beliefrag.policy import (
 )
 from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import select_held_out
-from beliefrag.types import Budget, Diagnostics
+from beliefrag.types import Budget
 
 if TYPE_CHECKING:
     from beliefrag.runs.record import RunRecord
 
 Kind = Literal["logistic", "platt", "isotonic"]
 
-_SHIPPED = {"checked": True}
-"""The context in which the artifacts of the package are read."""
-
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class _Fit(_Strict):
-    _makes: ClassVar[Callable[..., Answerability]]
-
-    def function(self) -> Answerability:
-        """Return the fitted probability."""
-        return self._makes(**{name: value for name, value in self if name != "kind"})
-
-
-class LogisticFit(_Fit):
-    """Intercept and one weight per diagnostic. An artifact that names no kind of fit holds this kind."""
-
-    _makes = LogisticAnswerability
-    kind: Literal["logistic"] = "logistic"
-    intercept: float
-    weights: Diagnostics
-
-
-class PlattFit(_Fit):
-    """A line in the log-odds of the raw score."""
-
-    _makes = PlattAnswerability
-    kind: Literal["platt"] = "platt"
-    intercept: float
-    slope: float
-
-
-class IsotonicFit(_Fit):
-    """Points of a rising line over the raw score."""
-
-    _makes = IsotonicAnswerability
-    kind: Literal["isotonic"] = "isotonic"
-    scores: tuple[float, ...]
-    probabilities: tuple[Annotated[float, Field(ge=0, le=1)], ...]
-
-    @model_validator(mode="after")
-    def _check_rising(self) -> Self:
-        if not self.scores or len(self.scores) != len(self.probabilities):
-            raise ValueError("needs as many probabilities as scores, and at least one")
-        if any(a >= b for a, b in pairwise(self.scores)) or any(a > b for a, b in pairwise(self.probabilities)):
-            raise ValueError("scores and probabilities must rise")
-        return self
 
 
 def _name_kind(given: Any) -> Any:
@@ -104,22 +55,7 @@ def _name_kind(given: Any) -> Any:
     return {"kind": "logistic", **given} if isinstance(given, dict) else given
 
 
-AnswerabilityFit = Annotated[
-    Annotated[LogisticFit | PlattFit | IsotonicFit, Field(discriminator="kind")], BeforeValidator(_name_kind)
-]
-
-
-class ValueFit(_Strict):
-    """The retrieval-value logistic."""
-
-    intercept: float
-    rounds: float
-    novelty: float
-    sufficiency: float
-
-    def function(self) -> FittedValue:
-        """Return the fitted probability."""
-        return FittedValue(self.intercept, self.rounds, self.novelty, self.sufficiency)
+AnswerabilityFit = LogisticAnswerability | PlattAnswerability | IsotonicAnswerability
 
 
 def _three_numbers(estimate: Estimate) -> dict[str, float | None]:
@@ -155,13 +91,6 @@ class Quality(_Strict):
     """None if all states have the same outcome."""
     ece: float
     curve: tuple[Bin, ...]
-
-
-class QualityOnOtherStates(Quality):
-    """The quality on states of any run, also against always predicting the share of these very states."""
-
-    brier_share: float
-    brier_gain_over_share: Bounded
 
 
 class PartCount(_Strict):
@@ -245,11 +174,6 @@ class Guarantee(_Strict):
     """Hash of each prompt that shapes an episode."""
     made: str
 
-    @property
-    def coverage(self) -> float:
-        """The share of its questions that were answered at the threshold."""
-        return self.answered / self.questions if self.questions else 0.0
-
     def has_target(self, max_error: float, confidence: float) -> bool:
         """Return whether this is the guarantee for that target; 0.1 and 0.1 + 1e-12 are one."""
         return abs(self.max_error - max_error) < 1e-9 and abs(self.confidence - confidence) < 1e-9
@@ -278,10 +202,8 @@ class Guarantee(_Strict):
 
 
 def _name_settings(thresholds: Thresholds, budget: Budget) -> dict[str, object]:
-    values = asdict(thresholds)
     return {
-        "correction.rewriter": "merged" if values.pop("merge_rewriter") else "apart",
-        **{f"thresholds.{name}": value for name, value in values.items()},
+        **{f"thresholds.{name}": value for name, value in asdict(thresholds).items()},
         **{f"budget.{name}": value for name, value in asdict(budget).items()},
     }
 
@@ -313,17 +235,16 @@ class Artifact(_Strict):
     note: str = ""
     score_scale: ScoreScale | None = None
     """The score scale of the corpus it was fitted on; None where it is unknown or there were several corpora."""
-    answerability: AnswerabilityFit
-    retrieval_value: ValueFit | None = None
+    answerability: Annotated[AnswerabilityFit, Field(discriminator="kind"), BeforeValidator(_name_kind)]
+    retrieval_value: FittedValue | None = None
     """None: the paper's schedule by round is used."""
     fit: FitReport | None = None
     guarantees: tuple[Guarantee, ...] = ()
     """Thresholds with a bound on the errors among answers, at most one for each target."""
 
     @model_validator(mode="after")
-    def _check_contamination(self, info: ValidationInfo) -> Self:
-        # Those that come with the package were checked when they were written.
-        if self.fit is not None and not self.contaminated and info.context is not _SHIPPED:
+    def _check_contamination(self) -> Self:
+        if self.fit is not None and not self.contaminated:
             seen = select_held_out({*self.fit.fit_questions, *self.fit.selection_questions})
             if seen:
                 raise PydanticCustomError(
@@ -359,12 +280,7 @@ class Artifact(_Strict):
 
     def calibration(self, score_scale: ScoreScale | None) -> Calibration:
         """Return the fitted functions, on a corpus with that score scale."""
-        value = self.retrieval_value
-        return Calibration(
-            score_scale=score_scale,
-            answerability=self.answerability.function(),
-            retrieval_value=value.function() if value else ScheduledValue(),
-        )
+        return Calibration(score_scale, self.answerability, self.retrieval_value or ScheduledValue())
 
 
 def write_artifact(artifact: Artifact, path: Path) -> None:
@@ -384,7 +300,7 @@ def shipped_artifacts() -> dict[str, Artifact]:
     """Return the artifacts that come with the package, by name."""
     folder = resources.files(__package__) / "artifacts"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
-    found = [Artifact.model_validate_json(file.read_text(encoding="utf-8"), context=_SHIPPED) for file in files]
+    found = [Artifact.model_validate_json(file.read_text(encoding="utf-8")) for file in files]
     return {artifact.name: artifact for artifact in found}
 
 

@@ -201,11 +201,6 @@ class Examples:
         """Return the examples whose questions are in one part of the study."""
         return Examples(example for example in self.each if partition(example.question_id) is part)
 
-    def leave_out(self, question_ids: Iterable[str]) -> Examples:
-        """Return the examples of all other questions."""
-        seen = set(question_ids)
-        return Examples(example for example in self.each if example.question_id not in seen)
-
 
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
     """Return the states at which an answer was tried, as examples that are positive where the answer was right.

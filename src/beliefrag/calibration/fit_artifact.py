@@ -14,7 +14,6 @@ from beliefrag.calibration.artifact import (
     FitReport,
     PartCount,
     Quality,
-    ValueFit,
     ValueReport,
     backbone,
 )
@@ -37,7 +36,7 @@ from beliefrag.calibration.quality import (
 )
 from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import ScoreScale
+from beliefrag.policy import FittedValue, ScoreScale
 from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
@@ -59,28 +58,20 @@ def fit_artifact(
     *,
     name: str | None = None,
     diagnostics: Collection[str] = DIAGNOSTICS,
-    elsewhere: StateCollection | None = None,
 ) -> Artifact:
-    """Fit answerability and retrieval value to recorded states.
-
-    The logistic kind may use the `diagnostics`. With `elsewhere` the quality is measured on those states in place of
-    xhold, as far as their questions are unseen.
-    """
+    """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`."""
     states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     _require_both_outcomes(own, label)
-    seen = {*own.question_ids, *choosing.question_ids}
-    if elsewhere is not None:
-        unseen = label_states(elsewhere.trajectories, label)[0].leave_out(seen)
     fits = fit_all_kinds(own, diagnostics)
     # The logistic kind is the paper's.
     kind, selection = choose_kind(fits, choosing) if len(choosing) else ("logistic", {})
     answerability = fits.kinds[kind]
     found = None
     if len(unseen):
-        found = measure_quality(predict_answerability(unseen, answerability.function()), unseen, own.rate)
+        found = measure_quality(predict_answerability(unseen, answerability), unseen, own.rate)
     report = AnswerabilityReport(
         counts=counts,
         without_evidence=left_out.without_evidence,
@@ -94,12 +85,9 @@ def fit_artifact(
         alone=measure_each_diagnostic(own),
         held_out=found,
     )
-    is_consulted = partial(consults_retrieval_value, answerability=answerability.function())
+    is_consulted = partial(consults_retrieval_value, answerability=answerability)
     pairs = label_searches(collection.trajectories, label, is_consulted)
     searches, unseen_searches = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
-    if elsewhere is not None:
-        others = label_searches(elsewhere.trajectories, label, is_consulted)
-        unseen_searches = others.leave_out({*seen, *searches.question_ids})
     value, value_report, value_warnings = _fit_value(pairs, searches, unseen_searches)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
@@ -113,7 +101,6 @@ def fit_artifact(
     learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
     run = collection.runs[0]
     judge = next((each.judge for each in collection.runs if each.judge), None)
-    quality_from = f"other questions of {', '.join(elsewhere.corpora())}" if elsewhere else "xhold"
     return Artifact(
         name=name or _name_after(run.model),
         origin="fitted",
@@ -122,7 +109,7 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; xfit to fit, xsel to choose, {quality_from} for the quality (by salt {SALT})",
+        partition=f"{', '.join(corpora)}; xfit to fit, xsel to choose, xhold for the quality (by salt {SALT})",
         seed=collection.seed,
         contaminated=False,
         made=now(),
@@ -163,7 +150,7 @@ def _require_both_outcomes(own: Examples, label: Label) -> None:
 
 def _fit_value(
     pairs: Examples, own: Examples, unseen: Examples
-) -> tuple[ValueFit | None, ValueReport | None, tuple[str, ...]]:
+) -> tuple[FittedValue | None, ValueReport | None, tuple[str, ...]]:
     count = own.count
     if min(count.questions_positive, count.questions_negative) < _LEAST_QUESTIONS:
         reason = (
@@ -175,7 +162,7 @@ def _fit_value(
     value, idle = fit_value(own)
     held_out = None
     if len(unseen):
-        held_out = measure_quality(predict_retrieval_value(unseen, value.function()), unseen, own.rate)
+        held_out = measure_quality(predict_retrieval_value(unseen, value), unseen, own.rate)
     report = ValueReport(
         counts={part.value: pairs.select_part(part).count for part in Partition},
         base_rate=round(own.rate, 6),

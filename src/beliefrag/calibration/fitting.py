@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from beliefrag.calibration.artifact import AnswerabilityFit, IsotonicFit, Kind, LogisticFit, PlattFit, ValueFit
+from beliefrag.calibration.artifact import AnswerabilityFit, Kind
 from beliefrag.calibration.examples import DIAGNOSTICS, Examples
 from beliefrag.calibration.quality import brier, predict_answerability
 from beliefrag.errors import explain_missing_extra
+from beliefrag.policy import FittedValue, IsotonicAnswerability, LogisticAnswerability, PlattAnswerability
 from beliefrag.policy.calibration import log_odds
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples
 from beliefrag.types import Diagnostics
@@ -206,11 +207,9 @@ def fit_all_kinds(examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS
     steps.fit([state.belief.sufficiency for state in examples.states], y, sample_weight=weights)
     return FittedKinds(
         {
-            "platt": PlattFit(intercept=platt.intercept, slope=platt.weights[0]),
-            "logistic": LogisticFit(intercept=full.intercept, weights=Diagnostics(*full.weights)),
-            "isotonic": IsotonicFit(
-                scores=tuple(steps.X_thresholds_.tolist()), probabilities=tuple(steps.y_thresholds_.tolist())
-            ),
+            "platt": PlattAnswerability(platt.intercept, platt.weights[0]),
+            "logistic": LogisticAnswerability(full.intercept, Diagnostics(*full.weights)),
+            "isotonic": IsotonicAnswerability(tuple(steps.X_thresholds_.tolist()), tuple(steps.y_thresholds_.tolist())),
         },
         columns,
         tuple(DIAGNOSTICS[place] for place in idle),
@@ -229,7 +228,7 @@ def choose_kind(fits: FittedKinds, examples: Examples) -> tuple[Kind, dict[str, 
     On fewer than `LEAST_TO_CHOOSE` questions it is always the paper's kind, the logistic one.
     """
     scores = {
-        kind: float(brier(predict_answerability(examples, fit.function()), examples.outcomes, examples.weights))
+        kind: float(brier(predict_answerability(examples, fit), examples.outcomes, examples.weights))
         for kind, fit in fits.kinds.items()
     }
     chosen: Kind = "logistic"
@@ -244,9 +243,8 @@ def value_columns(pairs: Examples) -> Floats:
     return np.array(rows, dtype=float)
 
 
-def fit_value(pairs: Examples) -> tuple[ValueFit, tuple[str, ...]]:
+def fit_value(pairs: Examples) -> tuple[FittedValue, tuple[str, ...]]:
     """Fit the retrieval value, and return it with the names of what does not vary in these searches."""
     columns = value_columns(pairs)
     fitted = fit_logistic(columns, pairs.outcomes, pairs.weights, choose_prior(columns, pairs))
-    found = ValueFit(intercept=fitted.intercept, **dict(zip(VALUE_COLUMNS, fitted.weights, strict=True)))
-    return found, tuple(VALUE_COLUMNS[place] for place in fitted.idle)
+    return FittedValue(fitted.intercept, *fitted.weights), tuple(VALUE_COLUMNS[place] for place in fitted.idle)

@@ -10,18 +10,14 @@ of the weight times the distance between mean probability and mean outcome. The 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.calibration.artifact import Artifact, Bin, Quality, QualityOnOtherStates
-from beliefrag.calibration.examples import DIAGNOSTICS, Examples, StateCollection, label_states
-from beliefrag.errors import CalibrationError
+from beliefrag.calibration.artifact import Bin, Quality
+from beliefrag.calibration.examples import DIAGNOSTICS, Examples
 from beliefrag.policy import Answerability, RetrievalValue
-from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, mean_estimate
 
 BINS = 10
@@ -148,94 +144,3 @@ def _mean_over_questions(examples: Examples, values: Floats) -> Estimate:
     found = mean_estimate({question: sum(own) / len(own) for question, own in grouped.items()})
     low, high = (None if bound is None else round(bound, 6) for bound in (found.low, found.high))
     return Estimate(round(found.value, 6), low, high)
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactCheck:
-    """A calibration on states that it has not seen."""
-
-    left_out: int
-    """How many questions were left out, because it was fitted or chosen on them."""
-    base_rate: float
-    """The share of answerable states among the fitted ones, or among these where the artifact does not have it."""
-    has_own_base_rate: bool
-    overall: QualityOnOtherStates
-    datasets: dict[str, QualityOnOtherStates]
-    diagnostic_aucs: dict[str, float]
-
-
-def check_artifact(artifact: Artifact, collection: StateCollection, label: Label) -> ArtifactCheck:
-    """Measure its quality on the states with evidence and a label, over all datasets and for each of them."""
-    examples, seen = _select_unseen(collection, label, artifact)
-    known = artifact.fit.answerability.base_rate if artifact.fit else None
-    base_rate = examples.rate if known is None else known
-
-    def measure(some: Examples) -> QualityOnOtherStates:
-        p, share = predict_answerability(some, artifact.answerability.function()), some.rate
-        return QualityOnOtherStates(
-            **dict(measure_quality(p, some, base_rate)),
-            brier_share=_constant_brier(share, some),
-            brier_gain_over_share=_brier_gain(p, share, some),
-        )
-
-    names = sorted({example.dataset for example in examples.each})
-    return ArtifactCheck(
-        left_out=seen,
-        base_rate=base_rate,
-        has_own_base_rate=known is not None,
-        overall=measure(examples),
-        datasets={name: measure(Examples(e for e in examples.each if e.dataset == name)) for name in names},
-        diagnostic_aucs=measure_each_diagnostic(examples),
-    )
-
-
-def _select_unseen(collection: StateCollection, label: Label, *artifacts: Artifact) -> tuple[Examples, int]:
-    """Return the states that none of the calibrations has seen, and how many questions that leaves out."""
-    everything, _ = label_states(collection.trajectories, label)
-    seen = {question for artifact in artifacts for question in artifact.find_seen(everything.question_ids)}
-    examples = everything.leave_out(seen)
-    remedy = "Collect states of other questions, or take another --label."
-    if not len(examples):
-        raise CalibrationError(f"No state is left: {len(seen)} questions were seen by a fit.", remedy=remedy)
-    if not examples.has_both_outcomes:
-        raise CalibrationError(f"All {len(examples)} states have the same label by {label}.", remedy=remedy)
-    return examples, len(seen)
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureComparison:
-    """One measure of both, and the first minus the second, on the same resampled questions where it has an interval."""
-
-    first: float
-    second: float
-    difference: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactComparison:
-    """Both artifacts on the states of questions that neither has seen."""
-
-    states: int
-    questions: int
-    left_out: int
-    measures: Mapping[str, MeasureComparison]
-
-
-def compare_artifacts(
-    first: Artifact, second: Artifact, collection: StateCollection, label: Label
-) -> ArtifactComparison:
-    """Measure both artifacts on the states with evidence and a label."""
-    examples, seen = _select_unseen(collection, label, first, second)
-    both = [predict_answerability(examples, artifact.answerability.function()) for artifact in (first, second)]
-
-    def compare(measure: Callable[[Floats, Floats, Floats], Floats]) -> MeasureComparison:
-        one, other = (float(measure(p, examples.outcomes, examples.weights)) for p in both)
-        if measure is expected_calibration_error:
-            # Resampling raises a calibration error, the more the smaller it is: the bias of two does not cancel out.
-            return MeasureComparison(one, other, Estimate(round(one - other, 6)))
-        # The same draws for both: a hard question is hard for both.
-        drawn = np.subtract(*(examples.resample(partial(measure, p, examples.outcomes)) for p in both))
-        return MeasureComparison(one, other, estimate_from_resamples(one - other, drawn))
-
-    measures = {"Brier": compare(brier), "AUC": compare(auc), "ECE": compare(expected_calibration_error)}
-    return ArtifactComparison(len(examples), len(set(examples.questions)), seen, measures)

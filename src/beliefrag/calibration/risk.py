@@ -37,7 +37,6 @@ from beliefrag.types import Action
 from beliefrag.verifiers import build_verifier
 
 Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 GRID: tuple[float, ...] = tuple(step / 100 for step in range(99, -1, -1))
 """The thresholds that are tried, from strict to lenient. Fixed beforehand: they must not depend on the points."""
@@ -61,13 +60,6 @@ class RiskSample:
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many questions of the run were left out, by the reason."""
 
-    def __post_init__(self) -> None:
-        if self.probability.shape != self.correct.shape or self.probability.ndim != 1:
-            raise ValueError(f"{self.probability.shape} probabilities do not match {self.correct.shape} labels")
-        # Written so that a NaN fails too.
-        if not bool(np.all((self.probability >= 0) & (self.probability <= 1))):
-            raise ValueError("a probability lies between 0 and 1")
-
     def __len__(self) -> int:
         return len(self.probability) + self.declined
 
@@ -81,21 +73,6 @@ class ThresholdChoice:
     answered: int = 0
     """Points at or above it."""
     wrong: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RiskCoverageCurve:
-    """Error among answered questions at each share of questions answered, from the strictest threshold on."""
-
-    threshold: Floats
-    coverage: Floats
-    risk: Floats
-    low: Floats
-    """The interval is exact (Clopper and Pearson, 1934) at each place by itself, not for the whole curve at once."""
-    high: Floats
-    level: float
-    aurc: float
-    """Area under the curve (Geifman, Uziel and El-Yaniv, 2019): the error at a point's own threshold, on average."""
 
 
 def choose_threshold(points: RiskSample, *, max_error: float, confidence: float) -> ThresholdChoice:
@@ -131,41 +108,6 @@ def choose_threshold(points: RiskSample, *, max_error: float, confidence: float)
 def answers_needed(max_error: float, confidence: float) -> int:
     """Return how many answers, all of them right, are needed at least to show that a target is met."""
     return math.ceil(math.log(_level_per_sequence(max_error, confidence)) / math.log1p(-max_error))
-
-
-def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
-    """Return the error among answers at each coverage: one place for each probability that occurs."""
-    if not len(points.probability):
-        raise ValueError("no question is answered at any threshold, so there is no curve")
-    _require_share("level", level)
-    order = np.argsort(-points.probability, kind="stable")
-    probability, wrongs = points.probability[order], np.cumsum(~points.correct[order])
-    # Questions with the same probability are answered together or not at all.
-    last = np.append(probability[1:] != probability[:-1], True)
-    answered, wrong = np.flatnonzero(last) + 1, wrongs[last]
-    risk = wrong / answered
-    low, high = _clopper_pearson(wrong, answered, level)
-    return RiskCoverageCurve(
-        threshold=probability[last],
-        coverage=answered / len(points),
-        risk=risk,
-        low=low,
-        high=high,
-        level=level,
-        aurc=float(np.average(risk, weights=np.diff(answered, prepend=0))),
-    )
-
-
-def _clopper_pearson(wrong: Counts, answered: Counts, level: float) -> tuple[Floats, Floats]:
-    with explain_missing_extra("A curve of risk against coverage", "bench"):
-        from scipy.special import betaincinv  # noqa: PLC0415 (slow to load)
-
-    outside = (1 - level) / 2
-    # Where nothing, or everything, is wrong, the interval is closed by 0, or by 1.
-    low = np.where(wrong > 0, betaincinv(np.maximum(wrong, 1), answered - wrong + 1, outside), 0.0)
-    right = answered - wrong
-    high = np.where(right > 0, betaincinv(wrong + 1, np.maximum(right, 1), 1 - outside), 1.0)
-    return low, high
 
 
 def _level_per_sequence(max_error: float, confidence: float) -> float:

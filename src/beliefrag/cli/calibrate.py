@@ -1,8 +1,7 @@
-"""`beliefrag calibrate` and `tune`: collect states, fit probabilities to them, measure them, and choose thresholds."""
+"""`beliefrag calibrate` and `tune`: collect states, fit probabilities to them, and choose thresholds."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,11 +17,10 @@ if TYPE_CHECKING:
     from beliefrag.calibrate import AutoPlan
 
 app = typer.Typer(
-    help="Fit and check calibrations: probabilities that mean what they say, for a model and documents.",
+    help="Fit calibrations: probabilities that mean what they say, for a model and documents.",
     no_args_is_help=True,
 )
 
-_Artifact = Annotated[str, argument("NAME|FILE", "A calibration.")]
 _ReadsOnly = Annotated[bool, flag("--reads-only", "With lean: read once, and fit no value of searches.")]
 
 
@@ -119,49 +117,16 @@ def fit(
     label: options.Label = None,
     name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
     out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
-    quality_on: Annotated[list[Path] | None, option("RUN", "Measure on unseen states of this run. Repeatable.")] = None,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
     No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
     """
     path = out or runs[0] / "calibration.json"
-    found = beliefrag.calibrate.fit(runs, label=label, name=name, quality_on=quality_on or (), out=path)
+    found = beliefrag.calibrate.fit(runs, label=label, name=name, out=path)
     output.print_report(found.tables)
     output.print_warnings(found.warnings)
     output.print_notice(f"written: {path}; use it with --set calibration={path}")
-
-
-@app.command()
-def ranker(
-    *,
-    questions: Annotated[Path, option("FILE", "Your own questions with answers, as CSV, TSV or JSON Lines.")],
-    docs: Annotated[list[Path], option("PATH", "The files and folders with your documents.", "--docs")],
-    out: Annotated[Path, option("FILE", "Where to write the ranker.")] = Path("ranker.npz"),
-) -> None:
-    """Fit the ranker of linked retrieval on your own questions and documents. No model is asked.
-
-    Example: beliefrag calibrate ranker --questions questions.csv --docs handbook --out ranker.npz
-    """
-    from beliefrag.bench.own_ranker import fit_own_ranker
-
-    if not out.absolute().parent.is_dir():
-        raise SettingsError(f"The folder {out.parent} does not exist.", remedy="Make it, or name another --out.")
-    with output.show_status("reading documents"):
-        dataset = beliefrag.bench.user_dataset(questions, docs)
-    with output.show_status("fitting"):
-        fitted = fit_own_ranker(dataset)
-    fitted.ranker.save(out)
-    typer.echo(
-        f"fitted on {fitted.questions:,} questions; {fitted.left_out:,} have no passage that is known to be needed"
-    )
-    for name, share in fitted.found.items():
-        low, high = share.low, share.high
-        interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
-        typer.echo(
-            f"needed passages among 5, {share.questions} held-out questions, {name}: {share.value:.2f}{interval}"
-        )
-    output.print_notice(f"written: {out}; use it with --retriever linked:ranker={out}")
 
 
 @app.command()
@@ -182,59 +147,6 @@ def show(
 
 
 @app.command()
-def compare(
-    first: _Artifact,
-    second: _Artifact,
-    states: Annotated[list[Path] | None, option("RUN", "Compare on unseen states of this run. Repeatable.")] = None,
-    label: options.Label = None,
-) -> None:
-    """Set two calibrations side by side; with --states also on the same states, with intervals of the difference.
-
-    Example: beliefrag calibrate compare mine.json qwen2.5-coder-1.5b --states runs/states
-    """
-    found = beliefrag.calibrate.compare(first, second, states=states or (), label=label)
-    output.print_warnings(found.warnings)
-    if found.found and found.found.left_out:
-        output.print_notice(
-            f"{found.found.left_out:,} questions are left out: one of the two was fitted or chosen on them"
-        )
-    output.print_report(found.tables, fold_first=True)
-
-
-@app.command()
-def check(
-    artifact: _Artifact,
-    states: Annotated[list[Path], option("RUN", "A run with recorded states. Repeatable.", "--states")],
-    label: options.Label = None,
-    as_json: options.Json = False,
-) -> None:
-    """Measure a calibration on recorded states of questions that it was neither fitted nor chosen on.
-
-    No model is asked. Example: beliefrag calibrate check qwen2.5-coder-1.5b --states runs/dev
-    """
-    found = beliefrag.calibrate.check(artifact, states, label=label)
-    output.print_warnings(found.warnings)
-    checked = found.found
-    if as_json:
-        record = {
-            "seen": checked.left_out,
-            "base_rate": checked.base_rate,
-            "own_base_rate": checked.has_own_base_rate,
-            "overall": checked.overall.model_dump(),
-            "datasets": {name: each.model_dump() for name, each in checked.datasets.items()},
-            "alone": checked.diagnostic_aucs,
-        }
-        typer.echo(json.dumps(record, indent=1))
-        return
-    if checked.left_out:
-        output.print_notice(f"{checked.left_out:,} questions are left out: it was fitted or chosen on them")
-    own = checked.has_own_base_rate
-    source = "of the fitted questions" if own else "of these states: the calibration does not give one"
-    typer.echo(f"base rate {checked.base_rate:.3f}, {source}\n")
-    output.print_report(found.tables)
-
-
-@app.command()
 @with_settings("confidence")
 def risk(
     calibration: Annotated[str, argument("CALIBRATION", "The file of a calibration.")],
@@ -251,9 +163,6 @@ def risk(
     """
     from beliefrag.calibration import shipped_artifacts
 
-    for share in max_error:
-        if not 0 < share < 1:
-            raise typer.BadParameter(f"a share lies between 0 and 1, not at {share:g}", param_hint="--max-error")
     if out is None and calibration in shipped_artifacts():
         raise SettingsError(
             f"{calibration} comes with the package and stays as it is.", remedy="Name a file with --out."
@@ -265,16 +174,12 @@ def risk(
         max_error=max_error,
         confidence=settings.confidence,
         label=label,
-        thresholds=settings.policy_thresholds,
+        thresholds=settings.thresholds,
         out=out or Path(calibration).expanduser(),
     )
     output.print_report(found.tables)
     for warning in found.warnings:
         output.print_notice(warning)
-    if curve := found.found[1]:
-        typer.echo(
-            f"area under the risk-coverage curve: {curve.aurc:.3f}; wrong if all are answered: {curve.risk[-1]:.3f}"
-        )
     output.print_written(found.files)
 
 

@@ -83,11 +83,10 @@ def print_table(
     rows: Iterable[Sequence[str]],
     *,
     style: Callable[[str], str] | None = None,
-    fold: bool = False,
 ) -> None:
     """Print rows, made safe: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
-    `style` returns the style of a cell in the first column; `fold` breaks long cells in all columns but the first.
+    `style` returns the style of a cell in the first column.
     """
     from rich.table import Table
     from rich.text import Text
@@ -99,22 +98,22 @@ def print_table(
             console.file.write("\t".join(row) + "\n")
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for place, heading in enumerate(headings[:-1]):
-        table.add_column(heading, no_wrap=not fold or place == 0, overflow="fold" if fold else "ellipsis")
+    for heading in headings[:-1]:
+        table.add_column(heading, no_wrap=True)
     table.add_column(headings[-1], overflow="fold")
     for first, *rest in safe:
         table.add_row(Text(first, style=style(first) if style else ""), *(Text(cell) for cell in rest))
     console.print(table)
 
 
-def print_report(tables: Sequence[Table], *, fold_first: bool = False) -> None:
+def print_report(tables: Sequence[Table]) -> None:
     """Print tables under their titles, with an empty line between them."""
     for place, table in enumerate(tables):
         if place:
             sys.stdout.write("\n")
         if table.title:
             sys.stdout.write(f"{table.title}\n")
-        print_table(table.headings, table.texts, fold=fold_first and not place)
+        print_table(table.headings, table.texts)
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

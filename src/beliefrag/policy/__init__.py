@@ -13,7 +13,6 @@ from beliefrag.policy.calibration import (
     IsotonicAnswerability,
     LogisticAnswerability,
     PlattAnswerability,
-    RawAnswerability,
     RetrievalValue,
     ScheduledValue,
 )
@@ -35,7 +34,7 @@ from beliefrag.policy.diagnostics import (
     novelty,
     relevance,
 )
-from beliefrag.policy.evidence import Evidence, EvidenceChange, Mutation
+from beliefrag.policy.evidence import Evidence, EvidenceChange
 
 __all__ = [
     "FALLBACK_SCHEDULE",
@@ -50,9 +49,7 @@ __all__ = [
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",
-    "Mutation",
     "PlattAnswerability",
-    "RawAnswerability",
     "RetrievalValue",
     "ScheduledValue",
     "ScoreScale",

@@ -40,13 +40,8 @@ PRIOR = Belief(**{name: row.prior for name, row in DIMENSIONS.items()}, cost=0.0
 """What is believed before anything was seen."""
 
 
-def estimate(dimension: DimensionParameters, x: Diagnostics) -> float:
-    """Return the belief that x alone would give: sigmoid(alpha + w . x)."""
-    return sigmoid(_score(dimension, x))
-
-
 def update(belief: Belief, x: Diagnostics) -> Belief:
-    """Blends what x says into what was believed, in logit space; cost becomes K itself."""
+    """Blend what x says into what was believed, in logit space; cost becomes K itself."""
     moved = {
         name: sigmoid((1 - row.rate) * _logit(getattr(belief, name)) + row.rate * _score(row, x))
         for name, row in DIMENSIONS.items()
@@ -55,7 +50,7 @@ def update(belief: Belief, x: Diagnostics) -> Belief:
 
 
 def _score(dimension: DimensionParameters, x: Diagnostics) -> float:
-    # The logit of the instantaneous estimate; using it directly avoids a sigmoid that logit() would undo.
+    """Return the logit of the belief that x alone would give: alpha + w . x."""
     return dimension.intercept + sum(w * v for w, v in zip(dimension.weights.vector(), x.vector(), strict=True))
 
 

@@ -2,7 +2,7 @@
 
 Answerability p_ans is the calibrated chance that answering now gives a correct answer. It is distinct from the belief
 in sufficiency: that one summarises the evidence, this one is fitted to the generator's own success and is what the
-answer gate compares. The paper's form is a logistic over the seven diagnostics. The three others start from one raw
+answer gate compares. The paper's form is a logistic over the seven diagnostics. The two others start from one raw
 score, for which we take the belief in sufficiency; the paper does not say which score its Platt and isotonic
 alternatives start from.
 
@@ -15,7 +15,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import pairwise
+from typing import Literal, Protocol
 
 from beliefrag.policy.diagnostics import ScoreScale, sigmoid
 from beliefrag.types import Diagnostics
@@ -36,6 +37,7 @@ class Answerability(Protocol):
 class LogisticAnswerability:
     """A fitted logistic over the seven diagnostics; the belief plays no part."""
 
+    kind: Literal["logistic"] = field(default="logistic", kw_only=True)
     intercept: float
     weights: Diagnostics
 
@@ -50,6 +52,7 @@ class LogisticAnswerability:
 class PlattAnswerability:
     """A fitted logistic over the log-odds of the raw score: slope 1 and intercept 0 leave the score as it is."""
 
+    kind: Literal["platt"] = field(default="platt", kw_only=True)
     intercept: float
     slope: float
 
@@ -62,9 +65,18 @@ class PlattAnswerability:
 class IsotonicAnswerability:
     """A rising line through fitted points of the raw score, level beyond the first and the last."""
 
+    kind: Literal["isotonic"] = field(default="isotonic", kw_only=True)
     scores: tuple[float, ...]
     """Strictly rising."""
     probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.scores or len(self.scores) != len(self.probabilities):
+            raise ValueError("needs as many probabilities as scores, and at least one")
+        if any(a >= b for a, b in pairwise(self.scores)) or any(a > b for a, b in pairwise(self.probabilities)):
+            raise ValueError("scores and probabilities must rise")
+        if self.probabilities[0] < 0 or self.probabilities[-1] > 1:
+            raise ValueError("probabilities lie between 0 and 1")
 
     def probability(self, x: Diagnostics, sufficiency: float) -> float:
         """p_ans between the two points that the raw score lies between."""
@@ -76,15 +88,6 @@ class IsotonicAnswerability:
         low, high = self.scores[right - 1], self.scores[right]
         below, above = self.probabilities[right - 1], self.probabilities[right]
         return below + (above - below) * (sufficiency - low) / (high - low)
-
-
-@dataclass(frozen=True, slots=True)
-class RawAnswerability:
-    """The raw score itself, taken for a probability."""
-
-    def probability(self, x: Diagnostics, sufficiency: float) -> float:
-        """p_ans = b_suff."""
-        return sufficiency
 
 
 def log_odds(sufficiency: float) -> float:

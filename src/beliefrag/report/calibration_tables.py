@@ -1,4 +1,4 @@
-"""Calibrations as tables: what one was fitted on, its quality and coefficients; two side by side; guarantees."""
+"""Calibrations as tables: what one was fitted on, its quality and coefficients; guarantees."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from dataclasses import asdict
 from beliefrag.calibration import Artifact, Guarantee
 from beliefrag.calibration.artifact import (
     Bin,
-    LogisticFit,
     PartCount,
-    PlattFit,
     Quality,
-    QualityOnOtherStates,
 )
-from beliefrag.calibration.quality import ArtifactCheck, ArtifactComparison
+from beliefrag.policy import IsotonicAnswerability, LogisticAnswerability
 from beliefrag.report.table import Table
 from beliefrag.runs.estimate import MIN_QUESTIONS, Estimate
 from beliefrag.runs.partitions import Partition
@@ -33,44 +30,6 @@ def artifact_list(artifacts: Iterable[Artifact]) -> Table:
 def artifact_tables(artifact: Artifact) -> tuple[Table, ...]:
     """Return all that is known about a calibration, without empty tables."""
     return tuple(table for table in _artifact_tables(artifact) if table.rows)
-
-
-def check_tables(check: ArtifactCheck) -> tuple[Table, ...]:
-    """Return the quality of a calibration on states that it has not seen, over all and for each dataset."""
-    by_name = {"all datasets": check.overall, **(check.datasets if len(check.datasets) > 1 else {})}
-    tables = [_quality_table(f"Answerability on unseen questions: {name}", found) for name, found in by_name.items()]
-    return (*tables, _auc_table("AUC of each diagnostic by itself: 0.5 is no signal", check.diagnostic_aucs))
-
-
-def side_by_side_table(first: Artifact, second: Artifact) -> Table:
-    """Return what two calibrations are, and what each reports about its own held-out questions."""
-    one, other = (
-        _facts(each)
-        | {f"questions in {name}": f"{count:,}" for name, count in each.counts.items()}
-        | {f"reported {name.replace('_', ' ')}": f"{value:g}" for name, value in each.quality.items()}
-        for each in (first, second)
-    )
-    names = dict.fromkeys((*first.prompts, *second.prompts))
-    changed = [name for name in names if first.prompts.get(name) != second.prompts.get(name)]
-    one["prompts"] = other["prompts"] = f"differ: {', '.join(changed)}" if changed else "the same"
-    rows = [(name, one.get(name, "-"), other.get(name, "-")) for name in dict.fromkeys((*one, *other))]
-    return _table("side_by_side", "", ("what", "A", "B"), rows)
-
-
-def comparison_table(found: ArtifactComparison, label: str) -> Table:
-    """Return the measures of two calibrations on the same states, and A minus B with its interval."""
-    rows = []
-    for name, each in found.measures.items():
-        gap = each.difference
-        if name == "ECE":
-            reading = "no interval: resampling would bias it"
-        elif gap.low is None or gap.high is None:
-            reading = "too few questions to say"
-        else:
-            reading = "clear" if gap.low > 0 or gap.high < 0 else "the interval holds zero"
-        rows.append((name, f"{each.first:.4f}", f"{each.second:.4f}", f"{gap.value:+.4f}", _interval(gap, 4), reading))
-    title = f"On the same {found.states:,} states of {found.questions:,} questions, label {label}; A minus B"
-    return _table("comparison", title, ("measure", "A", "B", "difference", _INTERVAL, "reading"), rows)
 
 
 def state_counts_table(trajectories: Sequence[Trajectory]) -> Table:
@@ -115,6 +74,8 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
     yield _table("kinds", "Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), kinds)
     yield _coefficient_table(f"Coefficients of the {chosen} kind, fitted on xfit", report.coefficients.get(chosen, {}))
     yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", report.alone)
+    if artifact.contaminated or isinstance(artifact.answerability, IsotonicAnswerability):
+        yield _table("numbers", "The numbers in use", ("name", "value"), _numbers_in_use(artifact))
     if report.held_out:
         headings = ("predicted", "states", "mean", "came true")
         yield _table("reliability", "Reliability on held-out questions", headings, map(_bin_row, report.held_out.curve))
@@ -171,11 +132,6 @@ def _quality_table(title: str, found: Quality | None) -> Table:
             ("Brier of the base rate", f"{found.brier_base_rate:.4f}", "", "of always predicting it"),
             _gain_row("gain over the base rate", found.brier_gain, found.questions),
         ]
-        # A calibration without a base rate of its own is compared with the share of these states already.
-        if isinstance(found, QualityOnOtherStates) and found.brier_share != found.brier_base_rate:
-            words = "of always predicting their share, which is known only afterwards"
-            rows.append(("Brier of these states' share", f"{found.brier_share:.4f}", "", words))
-            rows.append(_gain_row("gain over these states' share", found.brier_gain_over_share, found.questions))
         if found.auc:
             rows.append(("AUC", f"{found.auc.value:.3f}", _interval(found.auc), "0.5 is no signal"))
         rows.append(("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect"))
@@ -200,8 +156,11 @@ def _auc_table(title: str, aucs: Mapping[str, float]) -> Table:
 
 def _numbers_in_use(artifact: Artifact) -> Iterator[tuple[str, str]]:
     fitted = artifact.answerability
-    if isinstance(fitted, LogisticFit | PlattFit):
-        weights = asdict(fitted.weights) if isinstance(fitted, LogisticFit) else {"slope": fitted.slope}
+    if isinstance(fitted, IsotonicAnswerability):
+        for score, probability in zip(fitted.scores, fitted.probabilities, strict=True):
+            yield f"at {score:.3f}", f"{probability:.3f}"
+    else:
+        weights = asdict(fitted.weights) if isinstance(fitted, LogisticAnswerability) else {"slope": fitted.slope}
         yield from ((name, f"{weight:+.4f}") for name, weight in {"intercept": fitted.intercept, **weights}.items())
 
 

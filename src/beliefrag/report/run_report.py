@@ -137,7 +137,11 @@ def _describe_thresholds(run: RunRecord) -> Iterator[tuple[str, str]]:
     """Yield for each method with thresholds what was set in the run, and where the defaults come from."""
     for name in run.methods:
         if name in METHODS and (origin := METHODS[name].thresholds_from):
-            used = _list_pairs(asdict(run.setups[name].thresholds)) if needs_calibration(name) else run.method_options.get(name)
+            used = (
+                _list_pairs(asdict(run.setups[name].thresholds))
+                if needs_calibration(name)
+                else run.method_options.get(name)
+            )
             yield name, f"{used}; defaults: {origin}" if used else origin
 
 

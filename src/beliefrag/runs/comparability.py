@@ -14,7 +14,7 @@ from typing import Any
 from beliefrag.runs.record import CalibrationRecord, RunRecord
 from beliefrag.runs.run_errors import RunChanged
 
-_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "correction", "max_error", "thresholds")
+_CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
 """What a run's first calibrated method decides with."""
 
 
@@ -105,8 +105,6 @@ def _values(
 def _words(aspect: Aspect, name: str) -> str:
     if aspect is Aspect.ANSWERABILITY:
         return f"answerability on {name}"
-    if aspect is Aspect.THRESHOLDS and name == "merge_rewriter":
-        return "merged rewriter (correction.rewriter)"
     between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.METHOD_OPTIONS) else " "
     return f"{aspect}{between}{name}" if name else str(aspect)
 

@@ -217,7 +217,7 @@ class LinkedOptions:
     """The options of linked retrieval."""
 
     ranker: str = ""
-    """A file with a ranker that `beliefrag calibrate ranker` has fitted; the shipped one by default."""
+    """A file with another ranker; the shipped one by default."""
 
     def load_ranker(self) -> Ranker:
         """Load the chosen ranker."""

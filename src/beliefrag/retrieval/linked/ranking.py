@@ -491,7 +491,7 @@ class Ranker:
 
 
 def load_ranker(path: Path | None = None) -> Ranker:
-    """Load the shipped ranker, or one that a user has fitted."""
+    """Load the shipped ranker, or one from a file."""
     try:
         data = (files("beliefrag.retrieval.linked") / "ranker.npz" if path is None else path).read_bytes()
         with np.load(BytesIO(data), allow_pickle=False) as held:
@@ -508,7 +508,7 @@ def load_ranker(path: Path | None = None) -> Ranker:
     except (OSError, ValueError, KeyError) as problem:
         raise SettingsError(
             f"The ranker {path} cannot be read: {problem}.",
-            remedy="Name a file that `beliefrag calibrate ranker` wrote.",
+            remedy="Name a file that `Ranker.save` wrote, or leave out the option.",
         ) from problem
     name = f"{about.get('name', 'ranker')}-{hashlib.sha256(data).hexdigest()[:8]}"
     return Ranker(name, *rest, first, second, about)
