@@ -408,7 +408,7 @@ def _describe_cost(usage: Usage, seconds: float) -> str:
 
 
 def _repair_rows(episode: Episode) -> Rows:
-    from beliefrag.prompts.replies import REPAIRS
+    from beliefrag.prompts import REPAIRS
 
     total: Counter[str] = Counter()
     for call in episode.calls:
