@@ -1,10 +1,8 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from beliefrag.errors import SettingsError
-from beliefrag.policy import Thresholds
 from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
 from beliefrag.types import Budget
 
@@ -64,8 +62,6 @@ def test_a_switch_can_be_set_from_the_environment(monkeypatch: pytest.MonkeyPatc
         ("[budget]\nactions = 0", "actions .*1, not 0"),
         ("[thresholds]\nanswer = nan", "answer .*0 and 1"),
         ("[thresholds]\nnovelty = 7.0", "novelty .*0 and 1"),
-        ("[thresholds]\nmerge_rewriter = false", 'merge_rewriter is now the setting correction.rewriter, .*"apart"'),
-        ("[correction]\nrewriter = 'both'", "correction.rewriter .*'merged' or 'apart'"),
         ("not toml", "Cannot read"),
     ],
 )
@@ -74,24 +70,6 @@ def test_a_setting_that_cannot_be_used_is_named_with_its_file(text: str, words: 
     with pytest.raises(SettingsError, match=words) as caught:
         load_settings()
     assert "beliefrag.toml" in str(caught.value)
-
-
-def test_the_rewriter_of_corrections_is_a_setting_that_the_policy_decides_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load_settings().settings.policy_thresholds == Thresholds(merge_rewriter=True)
-    Path("beliefrag.toml").write_text('[correction]\nrewriter = "apart"\n[thresholds]\nanswer = 0.6', encoding="utf-8")
-    loaded = load_settings()
-    assert loaded.settings.policy_thresholds == Thresholds(answer=0.6, merge_rewriter=False)
-    assert ("correction.rewriter", "apart", "beliefrag.toml") in list(loaded.rows())
-    assert "thresholds.merge_rewriter" not in {name for name, _, _ in loaded.rows()}
-    again = loaded.settings.with_model("another")
-    assert again.policy_thresholds == loaded.settings.policy_thresholds
-    monkeypatch.setenv("BELIEFRAG_CORRECTION__REWRITER", "merged")
-    assert load_settings().settings.policy_thresholds.merge_rewriter
-
-
-def test_thresholds_in_code_do_not_set_the_rewriter() -> None:
-    with pytest.raises(ValidationError, match=r"correction\.rewriter"):
-        Settings(thresholds=Thresholds(merge_rewriter=False))
 
 
 def test_a_misspelt_variable_is_told_and_passed_over(

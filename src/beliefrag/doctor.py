@@ -6,11 +6,8 @@ Each check returns findings; none of them raises, and none changes anything.
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import os
 import platform
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -18,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +82,8 @@ def check_everything(
     docs: Sequence[Path] = (),
     index: Path | None = None,
 ) -> list[Finding]:
-    """Check the installation, the cache, the settings, the model with what belongs to it, documents and an index."""
-    found = [_ok("python", platform.python_version()), *map(_check_package, _required_packages())]
+    """Check the cache, the settings, the model with what belongs to it, documents and an index."""
+    found = [_ok("python", platform.python_version())]
     found += [_attempt("cache folder", _check_cache_folder), _attempt("recorded replies", _check_replies)]
     settings: Settings | None = None
     try:
@@ -107,25 +103,6 @@ def check_everything(
     if index is not None:
         found.append(_attempt("index", lambda: _check_index(index)))
     return found
-
-
-def _required_packages() -> list[str]:
-    needed = [text for text in metadata.requires("beliefrag") or () if "extra ==" not in text]
-    return sorted(match[0] for text in needed if (match := re.match(r"[A-Za-z0-9._-]+", text)))
-
-
-def _check_package(name: str) -> Finding:
-    module = name.replace("-", "_")
-    if not importlib.util.find_spec(module):  # such as docx, of python-docx
-        folders = {file.parts[0] for file in metadata.files(name) or () if file.parts[1:] == ("__init__.py",)}
-        module = min(folders, default=module)
-    try:
-        importlib.import_module(module)
-        return _ok(name, metadata.version(name))
-    except Exception as error:
-        # A broken package may raise anything when it is imported; the others are checked all the same.
-        detail = f"cannot be imported: {type(error).__name__}: {error}"
-        return Finding(CheckState.PROBLEM, name, detail, f"Install it again: pip install --force-reinstall {name}")
 
 
 def _check_cache_folder() -> Finding:

@@ -169,7 +169,7 @@ def _apply_policy(
     name: str, parts: MethodParts, settings: Settings, prompts: Mapping[str, str], further_warnings: Sequence[str]
 ) -> MethodParts:
     profile = find_profile(name)
-    thresholds = profile.apply_to(settings.policy_thresholds) if profile else settings.policy_thresholds
+    thresholds = profile.apply_to(settings.thresholds) if profile else settings.thresholds
     guarantee = None
     if parts.artifact is not None:
         guarantee = guarantee_from_settings(

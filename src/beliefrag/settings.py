@@ -14,16 +14,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    field_serializer,
     field_validator,
     model_validator,
 )
@@ -37,8 +35,6 @@ DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 _PREFIX = "BELIEFRAG_"
 _OPTIONS = ("BELIEFRAG_METHODS__", "BELIEFRAG_RETRIEVERS__", "BELIEFRAG_MODELS__")
 _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRAG_TOKEN"})
-_MERGE_REWRITER = "merge_rewriter"
-"""The field of Thresholds that no user sets: `correction.rewriter` does."""
 _log = logging.getLogger(__name__)
 
 
@@ -75,15 +71,6 @@ PROFILES = {
     "paper": Profile("paper", retriever="bm25", pack=None, reads_draft=False, corrects=True),
     "default": Profile("default", retriever="linked", pack=160, reads_draft=True, corrects=False),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """How a correction finds its new query."""
-
-    rewriter: Literal["merged", "apart"] = "merged"
-    """`merged` writes the new query in one call, which knows the evidence and the reason. `apart` pays for two calls as
-    the paper does: a rewriter that knows the reason, then the query writer that knows the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +155,7 @@ class Settings(BaseModel):
     )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
-    correction: Correction = Correction()
     prices: Prices = Prices()
-
-    @property
-    def policy_thresholds(self) -> Thresholds:
-        """The thresholds, with how a correction finds its new query."""
-        return replace(self.thresholds, merge_rewriter=self.correction.rewriter == "merged")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -191,18 +172,6 @@ class Settings(BaseModel):
     def with_model(self, model: str) -> Self:
         """Return the settings with another model, and with the method that suits it if none was named."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "model": model})
-
-    @field_validator("thresholds", mode="before")
-    @classmethod
-    def _refuse_rewriter(cls, given: object) -> object:
-        is_named = isinstance(given, Mapping) and _MERGE_REWRITER in given
-        if is_named or (isinstance(given, Thresholds) and not given.merge_rewriter):
-            raise ValueError(f'{_MERGE_REWRITER} is now the setting correction.rewriter, which is "merged" or "apart"')
-        return given
-
-    @field_serializer("thresholds", mode="wrap")
-    def _leave_out_rewriter(self, thresholds: Thresholds, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in dump(thresholds).items() if name != _MERGE_REWRITER}
 
     @field_validator("pack")
     @classmethod

@@ -80,7 +80,7 @@ def test_the_guarantee_that_is_asked_for_is_found_among_others() -> None:
         ({"confidence": 0.95}, "10 % .*95 % confidence"),
         ({"calibration_warnings": ("borrowed, fitted for x",)}, "borrowed, fitted for x"),
         ({"thresholds": Thresholds(correct_flagged=False)}, "thresholds.correct_flagged True, not False"),
-        ({"thresholds": Thresholds(merge_rewriter=False)}, "correction.rewriter merged, not apart"),
+        ({"thresholds": Thresholds(merge_rewriter=False)}, "thresholds.merge_rewriter True, not False"),
         ({"budget": Budget(top_k=7)}, "budget.top_k 5, not 7"),
         ({"prompts": {"answer": "a2"}}, "another prompt answer"),
     ],

@@ -14,7 +14,7 @@ PROMPTS = Prompts.load().hashes()
 
 
 def ask_for(settings: Settings) -> Guarantee | None:
-    thresholds = PROFILES["default"].apply_to(settings.policy_thresholds)
+    thresholds = PROFILES["default"].apply_to(settings.thresholds)
     return guarantee_from_settings(settings, SHIPPED, thresholds=thresholds, prompts=PROMPTS, calibration_warnings=[])
 
 

@@ -171,4 +171,4 @@ def test_the_settings_are_accepted_and_mean_the_chosen_point(tmp_path: Path, mon
     found = tuned(mixed(XSEL), own, max_tokens=2_000)
     file = tmp_path / "beliefrag.toml"
     file.write_text(found.to_toml(), encoding="utf-8")
-    assert found.chosen and load_settings(config=file).settings.policy_thresholds == found.chosen.thresholds
+    assert found.chosen and load_settings(config=file).settings.thresholds == found.chosen.thresholds

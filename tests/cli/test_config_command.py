@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +78,6 @@ def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path
     assert beliefrag("prompt", "answer", "--set", f"prompts={folder}").out.endswith("Be brief.\n")
 
 
-def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
-    ran = beliefrag("prompt", "poem")
-    assert (ran.code, ran.out) == (2, "")
-    assert "unknown prompt 'poem'" in ran.err
-    assert "rewriter" in ran.err
-
-
 def test_a_terminal_does_not_obey_a_prompt(home: Path) -> None:
     (home / "words").mkdir()
     (home / "words" / "rewriter.txt").write_text("{question} \x1b]0;owned\x07")
@@ -111,8 +102,6 @@ def test_a_sound_installation_is_all_ok(beliefrag: Command, home: Path) -> None:
     ran = beliefrag("doctor", *model, "--docs", docs, "--index", home / "ships")
     found = findings(ran)
     assert ran.code == 0
-    assert found["openai"] == ("ok", metadata.version("openai"))
-    assert found["python-docx"] == ("ok", metadata.version("python-docx"))
     assert found["cache folder"][0] == "ok"
     assert "GB free" in found["cache folder"][1]
     assert found["recorded replies"][1].startswith("2, from 1 model")
@@ -209,22 +198,3 @@ def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Comman
     broken = {name for name, (state, _) in found.items() if state == "problem"}
     assert broken == {"recorded replies", "settings", "model", "documents", "index"}
     assert "Unknown setting 'colour'" in found["settings"][1]
-
-
-def test_a_package_that_breaks_when_imported_is_named(
-    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = importlib.import_module
-
-    def broken(name: str, package: str | None = None) -> Any:
-        if name == "tantivy":
-            raise ImportError("libfoo.so is missing")
-        return real(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", broken)
-    ran = beliefrag("doctor", "--model", write_script(home, ANSWER), *BORROWED)
-    assert ran.code == 1
-    state, detail = findings(ran)["tantivy"]
-    assert state == "problem"
-    assert "libfoo.so is missing" in detail
-    assert "pip install --force-reinstall tantivy" in detail

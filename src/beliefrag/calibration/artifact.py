@@ -278,10 +278,8 @@ class Guarantee(_Strict):
 
 
 def _name_settings(thresholds: Thresholds, budget: Budget) -> dict[str, object]:
-    values = asdict(thresholds)
     return {
-        "correction.rewriter": "merged" if values.pop("merge_rewriter") else "apart",
-        **{f"thresholds.{name}": value for name, value in values.items()},
+        **{f"thresholds.{name}": value for name, value in asdict(thresholds).items()},
         **{f"budget.{name}": value for name, value in asdict(budget).items()},
     }
 

@@ -89,10 +89,8 @@ class Tuning:
         for each in fields(Thresholds):
             value = getattr(chosen, each.name)
             is_tried = each.name in ("answer", "retrieval_value")
-            if each.name != "merge_rewriter" and (is_tried or value != each.default):
+            if is_tried or value != each.default:
                 lines.append(f"{each.name} = {json.dumps(value)}")
-        if not chosen.merge_rewriter:
-            lines += ["", "[correction]", 'rewriter = "apart"']
         return "\n".join(lines) + "\n"
 
 

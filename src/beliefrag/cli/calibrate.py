@@ -265,7 +265,7 @@ def risk(
         max_error=max_error,
         confidence=settings.confidence,
         label=label,
-        thresholds=settings.policy_thresholds,
+        thresholds=settings.thresholds,
         out=out or Path(calibration).expanduser(),
     )
     output.print_report(found.tables)

@@ -105,7 +105,8 @@ class Thresholds:
     correction_replaces: bool = True
     """False ends a correction with VERIFY: weak passages are dropped, and no search is made for better ones."""
     merge_rewriter: bool = True
-    """Whether a correction writes its new query in one call. Users set it as `correction.rewriter`."""
+    """Whether a rewrite asks once for the new query, with evidence and reason. False pays for two calls as the paper
+    does: a rewriter that knows the reason, then the query writer that knows the evidence."""
     decline_below: float | None = None
     """Below this answerability an answer is declined; None gives every answer. It changes no search."""
 

@@ -29,7 +29,6 @@ from beliefrag.types import Passage
 
 __all__ = [
     "NAMES",
-    "REPAIRS",
     "Prompts",
     "Repairs",
     "escape",
@@ -183,16 +182,6 @@ def _passage_line(number: int, passage: Passage) -> str:
 
 Repairs = Counter[str]
 """How often each kind of repair was needed."""
-
-REPAIRS = {
-    "repaired": "replies repaired",
-    "asked_again": "replies asked for a second time",
-    "unusable": "replies that could not be used, replaced by a cautious reading",
-    "clamped": "scores moved into [0, 1]",
-    "unknown_ids": "passage ids ignored because no such passage was shown",
-    "repeated_queries": "queries that were searched for already, replaced by others",
-}
-"""The kinds, in words."""
 
 _FENCE_OPENS = re.compile(r"```[a-zA-Z]*[ \t]*\n")
 _OBJECT_BEGINS = re.compile(r"\{(?=\s*[\"}])")

@@ -109,8 +109,6 @@ def _values(
 def _words(aspect: Aspect, name: str) -> str:
     if aspect is Aspect.ANSWERABILITY:
         return f"answerability on {name}"
-    if aspect is Aspect.THRESHOLDS and name == "merge_rewriter":
-        return "merged rewriter (correction.rewriter)"
     between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.METHOD_OPTIONS) else " "
     return f"{aspect}{between}{name}" if name else str(aspect)
 
