@@ -53,14 +53,6 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert (result.verifier, result.model.partition(":")[0]) == ("structured", "scripted")
 
 
-def test_any_method_answers_and_a_calibration_is_needed_only_by_those_that_say_so(tmp_path: Path) -> None:
-    model = given(tmp_path)["model"]
-    with BeliefRAG(passages=PASSAGES, model=model, method="iterative:rounds=1", retriever="bm25") as rag:
-        result = rag.ask("Which ship?")
-    assert (result.answer, result.answerability, result.belief) == ("Larvik", None, None)
-    assert result.made_with["method_options"] == "rounds=1"
-
-
 @pytest.mark.parametrize(
     ("options", "problem", "remedy"),
     [
@@ -157,16 +149,6 @@ def test_a_retriever_that_does_not_say_how_to_read_its_scores_is_refused_in_one_
     assert "IGNORE_SCORES" in refused.value.remedy
 
 
-def test_replies_are_kept_between_objects_and_cost_what_they_cost_when_they_were_made(tmp_path: Path) -> None:
-    used = []
-    for cache in (False, True, True):
-        with BeliefRAG(passages=PASSAGES, **given(tmp_path), cache=cache) as rag:
-            used.append(rag.ask("Which ship did Archer design?").usage)
-        assert (tmp_path / "cache").exists() is cache
-    assert [usage.cached_calls for usage in used] == [0, 0, 2]
-    assert used[0].tokens == used[1].tokens == used[2].tokens > 0
-
-
 def test_closing_twice_is_harmless_and_nothing_is_asked_after_it(tmp_path: Path) -> None:
     rag = BeliefRAG(passages=PASSAGES, **given(tmp_path))
     rag.close()
@@ -206,20 +188,3 @@ def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(t
         BeliefRAG(retriever=Named(hits("a")), **settings)
     with BeliefRAG(passages=PASSAGES, **settings) as rag:
         assert rag.ask("Which ship?").made_with["calibration"] == "mine"
-
-
-@pytest.mark.parametrize(("rewriter", "query_calls"), [("merged", 1), ("apart", 2)])
-def test_a_correction_writes_its_query_in_as_many_calls_as_the_setting_says(
-    tmp_path: Path, rewriter: str, query_calls: int
-) -> None:
-    lines = (
-        verdict(0.0, 1.0, 1.0, unhelpful=[1]),
-        {"purpose": "rewriter", "reply": "the designer's birthplace"},
-        {"purpose": "query_writer", "reply": "where Colin Archer was born"},
-        SURE | {"repeat": True},
-        {"purpose": "answer", "reply": "Larvik"},
-    )
-    chosen: dict[str, Any] = {"method": "beliefrag", "correction": {"rewriter": rewriter}}
-    with BeliefRAG(retriever=PlannedRetriever(hits("a", "b"), hits("c")), **given(tmp_path, *lines), **chosen) as rag:
-        used = rag.ask("Where was the designer of the Fram born?").usage.by_purpose
-    assert sum(used[name].calls for name in ("rewriter", "query_writer") if name in used) == query_calls

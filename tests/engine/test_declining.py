@@ -61,12 +61,6 @@ async def play(
     return await loop.play(question, method, harness)
 
 
-async def test_who_abstains_tells_the_draft_as_a_guess(tmp_path: Path) -> None:
-    method = Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, "a tower")))
-    result = await play(tmp_path, method, [TOWER])
-    assert (result.answer, result.best_guess, result.usage.calls) == (None, "a tower", 0)
-
-
 ABSTAINS = Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, None)))
 
 

@@ -172,15 +172,6 @@ async def test_a_correction_never_repeats_a_search_and_does_not_pay_twice(tmp_pa
     assert calls[1].repairs == {"repeated_queries": 1}
 
 
-async def test_a_correction_that_knows_no_other_search_ends_the_episode(tmp_path: Path) -> None:
-    same = {"purpose": "rewriter", "reply": "which?"}
-    weak = verdict(0.0, 1.0, 1.0, unhelpful=[1])
-    retriever = PlannedRetriever(hits("a"))
-    result = await play(script(tmp_path, weak, same, ANSWER), retriever)
-    assert retriever.queries == ["Which?"]
-    assert result.outcome == "abstained"
-
-
 async def test_an_unreadable_verifier_reply_is_asked_for_again_then_read_with_caution(tmp_path: Path) -> None:
     garbage = {"purpose": "verifier", "reply": "I would say rather well."}
     result = await play(script(tmp_path, garbage, garbage, ANSWER), PlannedRetriever(hits("a")))
@@ -194,14 +185,6 @@ async def test_an_unreadable_verifier_reply_is_asked_for_again_then_read_with_ca
     assert result.outcome == "answered"
     asked_again = result.calls[1].messages
     assert asked_again[-2]["content"] == "I would say rather well." and "JSON" in asked_again[-1]["content"]
-
-
-async def test_an_answer_that_cannot_be_read_twice_is_a_failure_and_not_an_answer(tmp_path: Path) -> None:
-    silence = {"purpose": "answer", "reply": "..."}
-    result = await play(script(tmp_path, SURE, silence, silence), PlannedRetriever(hits("a")))
-    assert result.outcome == "failed"
-    assert result.cause == "UnreadableReply"
-    assert result.answer is None
 
 
 async def test_a_failing_model_ends_the_episode_with_what_was_paid(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.methods.iterative import Iterative
 from beliefrag.record import Episode
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 from tests.support.reading import says
@@ -17,14 +16,6 @@ ANSWER = says("answer", "Paris")
 def last_novelty(result: Episode) -> float:
     """The novelty of the last search."""
     return [step.search for step in result.steps if step.search][-1].novelty
-
-
-async def test_a_search_that_returns_what_is_retained_already_is_hardly_new(tmp_path: Path) -> None:
-    writer = {"purpose": "query_writer", "reply": "second"}
-    retriever = PlannedRetriever(hits("a", "b", "c", "d"), hits("a", "b", "c", "e"))
-    result = await play(script(tmp_path, writer, ANSWER), retriever, method=Iterative(rounds=2))
-    # Three of the four passages repeat themselves; the new one shares no word with them.
-    assert last_novelty(result) == pytest.approx(0.25)
 
 
 async def test_a_search_that_returns_what_was_dropped_before_is_less_new(tmp_path: Path) -> None:

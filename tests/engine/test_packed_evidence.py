@@ -53,10 +53,3 @@ async def test_the_trace_says_which_sentences_were_shown(tmp_path: Path) -> None
     text = {hit.passage.id: hit.passage.text for hit in LONG}
     shown = [text[each.passage_id][start:end] for each in result.steps[-1].shown for start, end in each.spans]
     assert any("painted by Anna Vane" in part for part in shown)
-
-
-async def test_without_packing_nothing_about_it_is_in_the_trace(tmp_path: Path) -> None:
-    result = await _play(tmp_path, "static", None)
-
-    assert not any(step.shown for step in result.steps)
-    assert FILLER.strip() in _prompts(result)[-1]

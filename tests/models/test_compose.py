@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.errors import ReplyError, SettingsError, TransportError
+from beliefrag.errors import ReplyError, TransportError
 from beliefrag.models.compose import LimitedModel, Meter, RetryingModel, RetryPolicy, compose
 from beliefrag.models.failures import EmptyReplyError
 from beliefrag.models.openai_compatible import OpenAICompatible
-from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
+from beliefrag.models.protocol import ChatModel
 from beliefrag.models.scripted import Scripted
 from tests.support.chat import Gated, ask, script
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -53,19 +53,6 @@ async def test_who_waits_to_ask_again_holds_no_permit(chat_server: ChatServer) -
     await model.aclose()
 
 
-async def test_what_is_cached_waits_for_no_permit(tmp_path: Path) -> None:
-    gated = Gated()
-    gated.gate.set()
-    model = compose(gated, cache=tmp_path / "replies.sqlite", retry=FAST, limit=1)
-    await model.chat(ask("known"))
-    gated.gate.clear()
-    stuck = asyncio.create_task(model.chat(ask("new")))
-    assert (await asyncio.wait_for(model.chat(ask("known")), 2)).cached
-    gated.gate.set()
-    await stuck
-    await model.aclose()
-
-
 async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatServer) -> None:
     model = compose(OpenAICompatible("m", chat_server.url), cache=None, retry=FAST, limit=8)
     assert isinstance(model, RetryingModel)
@@ -77,11 +64,6 @@ async def test_the_limit_sees_every_429_and_not_only_the_last(chat_server: ChatS
     assert (await model.chat(ask())).retries == 2
     await model.aclose()
     assert limited.limit == 2
-
-
-def test_a_replay_without_a_cache_makes_no_sense() -> None:
-    with pytest.raises(SettingsError, match="needs a cache"):
-        compose(Gated(), cache=None, replay=True)
 
 
 AT_ONCE = RetryPolicy(attempts=4, wait_initial=0, wait_max=0, wait_jitter=0)
@@ -109,30 +91,6 @@ async def test_a_second_empty_generation_is_an_error_with_all_that_was_wasted(tm
     with pytest.raises(EmptyReplyError) as caught:
         await model.chat(ask("Where?"))
     assert (caught.value.retries, caught.value.wasted_tokens) == (2, 2 * PROMPT_TOKENS)
-
-
-async def test_a_provider_that_returns_an_empty_text_is_treated_the_same() -> None:
-    class Mute:
-        identity = "mute"
-        asked = 0
-
-        async def chat(self, request: ChatRequest) -> ChatReply:
-            self.asked += 1
-            return ChatReply(" \n", tokens_in=5, tokens_out=1, seconds=0.0)
-
-        async def aclose(self) -> None: ...
-
-    mute = Mute()
-    with pytest.raises(EmptyReplyError) as caught:
-        await RetryingModel(mute, AT_ONCE).chat(ask())
-    assert (mute.asked, caught.value.wasted_tokens) == (2, 12)
-
-
-async def test_after_the_last_attempt_the_error_says_how_often_it_was_asked(tmp_path: Path) -> None:
-    model = retrying(tmp_path, *[line(status=500)] * 4, line("too late"))
-    with pytest.raises(TransportError, match=r"HTTP 500\) \(called 4 times\)") as caught:
-        await model.chat(ask())
-    assert caught.value.status == 500
 
 
 async def test_the_wait_that_the_server_asks_for_is_kept(tmp_path: Path) -> None:
@@ -239,11 +197,6 @@ async def test_after_that_full_windows_of_good_replies_add_about_one_each_up_to_
     assert limits == sorted(limits)
     assert all(later - sooner <= 1 for sooner, later in pairwise(limits))
     assert limits[-1] == 6
-
-
-async def test_many_429s_of_the_same_window_halve_it_once() -> None:
-    permits = await grown(to=8)
-    assert await window(permits, *[BUSY] * 8) == 4
 
 
 async def test_permits_are_given_in_the_order_of_asking() -> None:

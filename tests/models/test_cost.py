@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from beliefrag.models.compose import Meter, RetryingModel, RetryPolicy
-from beliefrag.models.cost import count_tokens, model_name, price_of
-from beliefrag.models.failures import EmptyReplyError
+from beliefrag.models.compose import Meter
+from beliefrag.models.cost import count_tokens, price_of
 from beliefrag.models.protocol import ChatReply, ChatRequest
-from beliefrag.models.scripted import Scripted
 from beliefrag.types import Usage
-from tests.support.chat import ask, script
+from tests.support.chat import ask
 
 
 @pytest.mark.parametrize(
@@ -81,20 +78,6 @@ async def test_calls_are_added_up_in_total_and_by_purpose() -> None:
     assert before.searches == 2
 
 
-async def test_a_call_that_only_gave_empty_messages_counts_for_what_it_wasted(tmp_path: Path) -> None:
-    lines = [{"purpose": "answer", "reply": ""}] * 2
-    meter = Meter(RetryingModel(Scripted(script(tmp_path, *lines)), RetryPolicy(wait_initial=0, wait_jitter=0)))
-    with pytest.raises(EmptyReplyError):
-        await meter.chat(ask("Where?"))
-    assert meter.usage.by_purpose == {"answer": Usage(retries=1, wasted_tokens=24)}
-
-
-async def test_closing_a_meter_leaves_the_shared_model_open() -> None:
-    model = Priced()
-    await Meter(model).aclose()
-    assert not model.closed
-
-
 HOSTED = "openai:gpt-4o-2024-08-06@https://api.openai.com/v1"
 
 
@@ -131,11 +114,6 @@ def test_what_nobody_knows_is_not_guessed(identity: str) -> None:
 def test_a_model_on_this_machine_costs_nothing(identity: str) -> None:
     price = price_of(identity)
     assert price is not None and price.is_free and "this machine" in price.source
-
-
-def test_a_name_may_hold_the_sign_that_parts_it_from_its_server() -> None:
-    assert model_name("openai:@cf/meta/llama@https://api.example/v1") == "@cf/meta/llama"
-    assert model_name("scripted:ab") == "scripted:ab"
 
 
 def test_looking_a_price_up_opens_no_connection_and_starts_no_thread() -> None:

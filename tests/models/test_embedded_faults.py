@@ -1,7 +1,5 @@
 """What the embedded model says about bad settings and bad files. No weights are needed."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +53,6 @@ def test_an_own_file_is_identified_by_its_name_and_content(tmp_path: Path, monke
         path.write_text(content)
         identities.append(Embedded(path).identity)
     assert identities == ["local:my_model.Q4:7692c3ad3540bb80", "local:my_model.Q4:3fc4ccfe745870e2"]
-
-
-def test_importing_the_package_does_not_import_the_runtime() -> None:
-    code = (
-        "import beliefrag, beliefrag.models.embedded, os, sys;"
-        "print('xllamacpp' in sys.modules, os.environ.get('OMP_WAIT_POLICY'))"
-    )
-    environment = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout == "False None\n"
 
 
 @pytest.mark.parametrize("chunks", [[], [{"choices": [{"delta": {"content": "half an ans"}, "finish_reason": None}]}]])

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from beliefrag import BeliefRAG, Passage
-from beliefrag.cli.options import GivenSettings
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
-from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
+from beliefrag.settings import DEFAULT_MODEL, Settings
 
 Serve = Callable[[int, bytes], str]
 
@@ -49,13 +48,6 @@ def serve() -> Iterator[Serve]:
 
 def models(*names: object) -> bytes:
     return json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode()
-
-
-def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
-    url = serve(200, models("qwen"))
-    assert GivenSettings({"base_url": url}, None).load().model == "qwen"
-    named = GivenSettings({"base_url": url, "model": "other"}, None).load()
-    assert named.model == "other"
 
 
 @pytest.mark.parametrize(
@@ -101,13 +93,6 @@ def test_a_variable_that_may_be_set_for_other_programs_sends_no_documents_to_a_s
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert use_server_model(Settings()).model == DEFAULT_MODEL
-
-
-def test_a_command_that_asks_no_model_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BELIEFRAG_BASE_URL", "http://127.0.0.1:9/v1")
-    assert load_settings().settings.model == DEFAULT_MODEL
-    with pytest.raises(SettingsError, match="does not say which models"):
-        GivenSettings({}, None).load()
 
 
 @pytest.mark.parametrize("place", ["given", "variable", "file"])

