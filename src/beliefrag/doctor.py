@@ -9,7 +9,6 @@ import asyncio
 import os
 import platform
 import shutil
-import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +22,6 @@ from beliefrag.calibration import RunConditions, find_calibration_warnings, sele
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
-from beliefrag.models.cache import ReplyStore, reply_store_path
 from beliefrag.models.providers import use_server_model
 from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.opening import choose_verifier
@@ -83,8 +81,7 @@ def check_everything(
     index: Path | None = None,
 ) -> list[Finding]:
     """Check the cache, the settings, the model with what belongs to it, documents and an index."""
-    found = [_ok("python", platform.python_version())]
-    found += [_attempt("cache folder", _check_cache_folder), _attempt("recorded replies", _check_replies)]
+    found = [_ok("python", platform.python_version()), _attempt("cache folder", _check_cache_folder)]
     settings: Settings | None = None
     try:
         loaded = load_settings(given, config=config)
@@ -120,19 +117,6 @@ def _check_cache_folder() -> Finding:
     if free < _LITTLE_SPACE:
         return _warning("cache folder", detail, "Free some space, or set BELIEFRAG_CACHE_DIR to another disk.")
     return _ok("cache folder", detail)
-
-
-def _check_replies() -> Finding:
-    name, path = "recorded replies", reply_store_path()
-    if not path.is_file():
-        return _ok(name, "none yet")
-    try:
-        with ReplyStore(path, read_only=True) as store:
-            by_model = store.count()
-    except sqlite3.Error as error:
-        return Finding(CheckState.PROBLEM, name, f"{path}: {error}", "Run `beliefrag ask` once: it makes a new one.")
-    size = path.stat().st_size / 1e6
-    return _ok(name, f"{sum(by_model.values()):,}, from {len(by_model)} models, {size:.1f} MB")
 
 
 def _check_model(settings: Settings) -> Iterator[Finding]:

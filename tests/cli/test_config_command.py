@@ -104,7 +104,6 @@ def test_a_sound_installation_is_all_ok(beliefrag: Command, home: Path) -> None:
     assert ran.code == 0
     assert found["cache folder"][0] == "ok"
     assert "GB free" in found["cache folder"][1]
-    assert found["recorded replies"][1].startswith("2, from 1 model")
     assert found["documents"] == ("ok", "3 files")
     assert found["index"][0] == "ok"
     assert "3 passages, fingerprint" in found["index"][1]
@@ -188,13 +187,10 @@ def test_the_part_of_the_endpoint_that_fails_is_named(
 
 
 def test_every_broken_thing_has_its_row_and_none_hides_another(beliefrag: Command, home: Path) -> None:
-    cache = home.parent / "cache"
-    cache.mkdir()
-    (cache / "replies.sqlite").write_text("no database at all, but long enough to be looked at" * 20)
     (home / "beliefrag.toml").write_text("colour = 'red'\n")
     ran = beliefrag("doctor", "--docs", home / "nowhere", "--index", home, "--model", write_script(home, ANSWER))
     found = findings(ran)
     assert ran.code == 1
     broken = {name for name, (state, _) in found.items() if state == "problem"}
-    assert broken == {"recorded replies", "settings", "model", "documents", "index"}
+    assert broken == {"settings", "model", "documents", "index"}
     assert "Unknown setting 'colour'" in found["settings"][1]

@@ -268,7 +268,7 @@ class _Player:
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
-            change = self._evidence.add(hits, step=len(self._steps), reason=decision.reason)
+            change = self._evidence.add(hits)
             repeated = len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
         search = Search(
@@ -334,7 +334,7 @@ class _Player:
         flagged = decision.drop
         if flagged is None:
             flagged = self._latest.observation.unhelpful if self._latest.observation else ()
-        return self._evidence.drop(flagged, step=len(self._steps), reason=decision.reason)
+        return self._evidence.drop(flagged)
 
     async def _finish(self, decision: Decision, view: View) -> dict[str, Any]:
         """Give the answer, or decline, and return how the episode ended."""

@@ -34,7 +34,7 @@ from beliefrag.policy.decide import (
     decide,
     legal_actions,
 )
-from beliefrag.policy.evidence import Evidence, EvidenceChange, Mutation
+from beliefrag.policy.evidence import Evidence, EvidenceChange
 
 __all__ = [
     "FALLBACK_SCHEDULE",
@@ -49,7 +49,6 @@ __all__ = [
     "FittedValue",
     "IsotonicAnswerability",
     "LogisticAnswerability",
-    "Mutation",
     "PlattAnswerability",
     "RawAnswerability",
     "RetrievalValue",

@@ -1,22 +1,11 @@
-"""The evidence workspace: the one place where the retained passages change, and the record of every change."""
+"""The evidence workspace: the one place where the retained passages change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from beliefrag.types import Hit, Passage
-
-
-@dataclass(frozen=True, slots=True)
-class Mutation:
-    """One passage that entered or left, when and why."""
-
-    operation: Literal["add", "drop"]
-    passage_id: str
-    step: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +37,7 @@ class Evidence:
     """
 
     _entries: dict[str, _Entry] = field(default_factory=dict)
-    _dropped: dict[str, _Entry] = field(default_factory=dict)
-    _log: list[Mutation] = field(default_factory=list)
+    _dropped: set[str] = field(default_factory=set)
     _rounds: int = 0
 
     @property
@@ -67,20 +55,10 @@ class Evidence:
         """The best raw score at which each retained passage was returned."""
         return tuple(entry.score for entry in self._entries.values())
 
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Ids that were removed, in the order of their removal."""
-        return tuple(self._dropped)
-
-    @property
-    def log(self) -> tuple[Mutation, ...]:
-        """Every mutation so far."""
-        return tuple(self._log)
-
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, hits: Sequence[Hit], *, step: int, reason: str) -> EvidenceChange:
+    def add(self, hits: Sequence[Hit]) -> EvidenceChange:
         """Add what a search returned, best first, except what was dropped before."""
         self._rounds += 1
         added: list[Passage] = []
@@ -96,22 +74,16 @@ class Evidence:
                     known.append(identifier)
             else:
                 self._entries[identifier] = _Entry(hit.passage, hit.score, self._rounds, rank)
-                self._log.append(Mutation("add", identifier, step, reason))
                 added.append(hit.passage)
             entry = self._entries[identifier]
             entry.score = max(entry.score, hit.score)
         return EvidenceChange(tuple(added), tuple(known), tuple(refused))
 
-    def drop(self, ids: Iterable[str], *, step: int, reason: str) -> tuple[str, ...]:
+    def drop(self, ids: Iterable[str]) -> tuple[str, ...]:
         """Remove passages. Ids that are not retained are passed over; returns those removed."""
-        removed = []
-        for identifier in ids:
-            entry = self._entries.pop(identifier, None)
-            if entry is not None:
-                self._dropped[identifier] = entry
-                self._log.append(Mutation("drop", identifier, step, reason))
-                removed.append(identifier)
-        return tuple(removed)
+        removed = tuple(each for each in ids if self._entries.pop(each, None) is not None)
+        self._dropped.update(removed)
+        return removed
 
     def window(self, size: int) -> tuple[Passage, ...]:
         """Return at most `size` retained passages, for a prompt.
