@@ -32,8 +32,7 @@ from beliefrag.models.cache import read_reply_json
 from beliefrag.models.failures import one_line, read_retry_after
 from beliefrag.models.openai_reply import read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message, TokenProbability
-from beliefrag.prompts import escape
-from beliefrag.prompts.replies import Repairs, read_answer, read_json_object, read_line
+from beliefrag.prompts import Repairs, escape, read_answer, read_json_object, read_line
 from beliefrag.types import Passage
 from beliefrag.verifiers import VERIFIERS, build_verifier, probability, slots
 

@@ -94,7 +94,6 @@ def test_texts_are_read_as_the_type_of_their_option() -> None:
         ("square:side=wide", ["side='wide'", "integer"]),
         ("square:side=0", ["side=0", "at least 1"]),
         ("square:side", ["'side'", "key=value"]),
-        ("square:side=1,side=2", ["'side'", "twice"]),
         ("dot:side=1", ["'side'", "no options"]),
         ("sqare", ["'sqare'", "Did you mean square?", "dot"]),
         ("", ["''", "square, dot"]),
@@ -109,21 +108,6 @@ def test_what_cannot_be_used_is_told_with_the_value_and_what_is_known(text: str,
 def test_a_title_of_something_that_is_not_installed_is_its_name() -> None:
     assert shapes().title("square") == "Square"
     assert shapes().title("survey") == "survey"
-
-
-def test_two_registrations_of_one_name_name_both_modules() -> None:
-    registry = shapes()
-    with pytest.raises(SettingsError, match=r"square.*test_registry"):
-        registry.register("square", title="Square", summary="Again.")(Square)
-
-
-def test_every_option_needs_a_default() -> None:
-    @dataclass(frozen=True)
-    class Circle:
-        radius: float
-
-    with pytest.raises(SettingsError, match=r"Circle.*'circle'.*default"):
-        shapes().register("circle", title="Circle", summary="Round.")(Circle)
 
 
 _REGISTERS = """

@@ -24,7 +24,7 @@ import difflib
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -169,18 +169,7 @@ class Registry(Generic[T, I]):
         """
 
         def add(target: _Target) -> _Target:
-            if name in self._extensions:
-                raise SettingsError(
-                    f"The {self.kind} {name!r} of {target.__module__} has the name of another one.",
-                    remedy="Give one of them another name.",
-                )
             own_options = options or (target if isinstance(target, type) else NoOptions)
-            if not is_dataclass(own_options) or any(_default(each) is MISSING for each in fields(own_options)):
-                raise SettingsError(
-                    f"{own_options.__name__} cannot be the options of the {self.kind} {name!r}.",
-                    remedy="Make it a @dataclass(frozen=True, slots=True) with a default for every field, below the "
-                    "registration.",
-                )
             build: Callable[..., Any] = target if own_options is not target else lambda given, _: given
             self._extensions[name] = Extension(kind=self.kind, name=name, options=own_options, build=build, **about)
             return target
@@ -228,8 +217,6 @@ class Registry(Generic[T, I]):
             if not (key and equals):
                 remedy = f"Write it as {self.kind.upper()}:key=value,key=value."
                 raise SettingsError(f"{piece!r} in {text!r} is not an option.", remedy=remedy)
-            if key in values:
-                raise SettingsError(f"{text!r} has the option {key!r} twice.", remedy="Give it once.")
             values[key] = value
         return ExtensionChoice(
             extension, extension.make_options({**(settings or {}).get(extension.name, {}), **values})

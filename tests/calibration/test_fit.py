@@ -13,7 +13,7 @@ from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import choose_kind, fit_all_kinds
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import LogisticAnswerability, PlattAnswerability
-from beliefrag.policy.diagnostics import sigmoid
+from beliefrag.policy.belief import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action, Diagnostics

@@ -78,7 +78,12 @@ def open_prompt(home: Path) -> Iterator[Callable[..., Terminal]]:
         terminal.close()
 
 
-def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_prompt: Callable[..., Terminal]) -> None:
+def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(
+    home: Path, open_prompt: Callable[..., Terminal]
+) -> None:
+    (write_docs(home) / "odd.md").write_text(
+        "# Fram\n\nThe designer of the Fram was born \x1b]0;owned\x07 here.\n", encoding="utf-8"
+    )
     terminal = open_prompt()
     terminal.wait_for("/help lists the commands.")
     terminal.wait_for("ask> ")
@@ -88,7 +93,9 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(open_pr
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
     terminal.type("/sources\n")
-    assert "Colin Archer was born in Larvik." in terminal.wait_for("ask> ")
+    sources = terminal.wait_for("ask> ")
+    assert "Colin Archer was born in Larvik." in sources
+    assert "owned" in sources and "\x1b]0" not in sources
     terminal.type("/why\n")
     why = terminal.wait_for("ask> ")
     assert "1. search: not answerable yet" in why
@@ -140,22 +147,6 @@ def test_ctrl_c_stops_a_question_and_the_prompt_goes_on(
     press_ctrl_c_until(terminal, "ask> ")
     terminal.type("\x04")
     assert terminal.process.wait(timeout=200) == 0
-
-
-def test_hostile_passages_cannot_act_on_the_terminal(home: Path, open_prompt: Callable[..., Terminal]) -> None:
-    docs = write_docs(home)
-    (docs / "odd.md").write_text(
-        "# Fram\n\nThe designer of the Fram was born \x1b]0;owned\x07 here.\n", encoding="utf-8"
-    )
-    terminal = open_prompt("--quiet")
-    terminal.wait_for("ask> ")
-    terminal.type(f"{QUESTION}\n")
-    terminal.wait_for("Larvik")
-    terminal.wait_for("ask> ")
-    terminal.type("/sources\n")
-    shown = terminal.wait_for("ask> ")
-    assert "owned" in shown
-    assert "\x1b]0" not in shown
 
 
 @pytest.mark.parametrize("encoding", ["utf-8:surrogateescape", "utf-8:strict"])

@@ -14,8 +14,7 @@ from beliefrag.methods import METHODS
 from beliefrag.record import QUESTION
 from beliefrag.runs.run_files import comparable_lines
 from tests.cli.shell import Ran, on_terminal
-from tests.support.bench_runs import line_of, records, served, write_dataset, write_script
-from tests.support.http_server import ChatServer, completion
+from tests.support.bench_runs import line_of, records, write_dataset
 from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
@@ -96,18 +95,6 @@ def test_a_judge_that_fails_leaves_the_episode_and_is_asked_again(beliefrag: Com
     assert re.search(r"judge scripted:\w+,.* scripted:\w+", ran.err)
 
 
-def test_the_judge_never_shows_in_what_a_method_is_given(
-    home: Path, chat_server: ChatServer, beliefrag: Command
-) -> None:
-    write_dataset(home, "north", 2)
-    chat_server.play(lambda request: completion("yes" if "Right answers" in str(request.body) else "Oslo"))
-    line = ["bench", "run", "--data", "north", "--methods", "no_rag", *served(chat_server), "--out", "run"]
-    assert beliefrag(*line).code == 0
-    asked = [str(request.body["messages"]) for request in chat_server.requests]
-    assert len(asked) == 4
-    assert sum("Larvik" in each or "Bergen" in each for each in asked) == 2, "gold reached a method"
-
-
 def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: Path) -> None:
     line = line_of(home, "--methods", "static,no_rag")
     beliefrag(*line)
@@ -155,26 +142,6 @@ def test_a_run_does_not_go_on_as_something_else(beliefrag: Command, home: Path, 
     assert (home / "run" / "episodes.jsonl").read_bytes() == before
 
 
-def test_a_failed_episode_is_listed_unscored_and_tried_again(beliefrag: Command, home: Path) -> None:
-    line = line_of(home, "--methods", "no_rag,flare", "--no-judge")
-    good = write_script(home).removeprefix("scripted:")
-    lines = [json.loads(text) for text in Path(good).read_text().splitlines()]
-    # Without probabilities FLARE cannot work, and says so.
-    broken = [{k: v for k, v in each.items() if k != "logprobs"} for each in lines]
-    Path(good).write_text("".join(json.dumps(each) + "\n" for each in broken))
-    ran = beliefrag(*line)
-    assert ran.code == 1
-    assert mentions(ran.err, "8 episodes finished", "8 failed")
-    assert mentions(ran.err, "last error", "token probabilities")
-    failed = [r for r in records(home / "run") if r.method == "flare"]
-    assert {r.cause for r in failed} == {"ModelError"}
-    assert failed[0].error is not None and "token probabilities" in failed[0].error.message
-    assert all(r.outcome == "failed" and r.metrics == {} and r.answer is None for r in failed)
-    ran = beliefrag(*line)
-    assert mentions(ran.err, 8, "done", 8, "failed")
-    assert len(records(home / "run")) == 24
-
-
 def test_a_dry_run_tells_what_is_ahead_and_leaves_nothing(beliefrag: Command, home: Path) -> None:
     ran = beliefrag(*line_of(home, "--methods", "static,no_rag", "--dry-run"))
     assert ran.code == 0
@@ -202,9 +169,3 @@ def test_a_folder_of_something_else_is_not_written_to(beliefrag: Command, home: 
     assert ran.code == 1
     assert "holds no run" in ran.err
     assert [path.name for path in (home / "thesis").iterdir()] == ["chapter.tex"]
-
-
-def test_unknown_methods_and_splits_are_told(beliefrag: Command, home: Path) -> None:
-    assert mentions(beliefrag(*line_of(home, "--methods", "magic")).err, "method", "'magic'", "Known: all")
-    ran = beliefrag(*line_of(home, "--methods", "static", "--split", "dev"))
-    assert (ran.code, "has no split 'dev'" in ran.err) == (1, True)

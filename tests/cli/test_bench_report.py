@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Ran, on_terminal
+from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
 from tests.support.http_server import ChatServer, completion
 from tests.support.messages import mentions
@@ -131,18 +131,6 @@ def test_what_a_failure_says_is_cut_and_stays_text(beliefrag: Command, home: Pat
     assert "<b>|" not in (run / "report" / "report.html").read_text()
 
 
-def test_a_terminal_shows_a_table_and_progress(home: Path) -> None:
-    write_dataset(home, "north", 4)
-    line = ("bench", "run", "--data", "north", "--methods", "static", "--model", write_script(home), "--out", "run")
-    code, screen = on_terminal(*line, columns=160)
-    assert code == 0
-    assert "4 of 4 episodes, 0 failed" in screen
-    code, screen = on_terminal("bench", "report", "run", columns=200)
-    assert code == 0
-    assert "Complete: all 4 episodes" in screen
-    assert "Traceback" not in screen
-
-
 RUN = ("bench", "run", "--data", "north", "--out", "run")
 
 
@@ -165,20 +153,6 @@ def amounts(line: str) -> tuple[int, int, int]:
     assert found
     calls, tokens_in, tokens_out = (int(number.replace(",", "")) for number in found.groups())
     return calls, tokens_in, tokens_out
-
-
-def test_the_settings_have_the_last_word_on_prices(beliefrag: Command, north: Path) -> None:
-    (north / "beliefrag.toml").write_text("[prices]\ntokens_in = 1000\ntokens_out = 0\n")
-    line = (*RUN, "--methods", "static", "--model", "gpt-4o", "--dry-run")
-    said = ahead(beliefrag(*line))
-    dollars = f"${amounts(said['ahead'])[1] / 1000:.2f}"
-    assert mentions(said["money"], "money:", dollars, "$1000.00 in", "$0.00 out")
-    assert "$1000.00 in" in said["judge"], "the judge is the same model"
-    assert "$0.50 in" in ahead(beliefrag(*line, "--set", "run.judge_model=gpt-3.5-turbo-0125"))["judge"]
-    (north / "beliefrag.toml").write_text("[prices]\njudge_tokens_in = 7\njudge_tokens_out = 8\n")
-    said = ahead(beliefrag(*line))
-    assert "$2.50 in" in said["money"]
-    assert mentions(said["judge"], "$7.00 in", "$8.00 out")
 
 
 def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:

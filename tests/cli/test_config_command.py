@@ -80,13 +80,6 @@ def test_one_prompt_can_be_saved_changed_and_used(beliefrag: Command, home: Path
     assert beliefrag("prompt", "answer", "--set", f"prompts={folder}").out.endswith("Be brief.\n")
 
 
-def test_a_prompt_that_does_not_exist(beliefrag: Command) -> None:
-    ran = beliefrag("prompt", "poem")
-    assert (ran.code, ran.out) == (2, "")
-    assert "unknown prompt 'poem'" in ran.err
-    assert "rewriter" in ran.err
-
-
 def test_a_terminal_does_not_obey_a_prompt(home: Path) -> None:
     (home / "words").mkdir()
     (home / "words" / "rewriter.txt").write_text("{question} \x1b]0;owned\x07")

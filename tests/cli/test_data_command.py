@@ -105,19 +105,6 @@ def test_get_takes_the_files_of_a_listing_but_no_path_out_of_the_folder(
     assert "evil" not in ran.err and not list(home.parent.rglob("evil.csv"))
 
 
-def test_get_without_a_network_says_what_to_do(beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    # The hub's client tries again and again, and waits in between.
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    ran = beliefrag("data", "import", "musique", "--out", home / "out")
-    assert (ran.code, ran.out) == (1, "")
-    assert "127.0.0.1 cannot be reached" in ran.err and "beliefrag data import" in ran.err
-    assert not (home / "out").exists()
-    # The hub's client keeps empty locks in a folder of its own.
-    left = [path for path in home.parent.rglob("*") if path.is_file() and ".cache" not in path.parts]
-    assert not left
-
-
 def test_hostile_text_in_a_card_cannot_reach_the_terminal(beliefrag: Command, home: Path) -> None:
     lines(
         home / "questions.jsonl", {"id": "a", "question": "q", "answers": ["x"], "supporting": None, "split": "\x1b[2J"}

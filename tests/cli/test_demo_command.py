@@ -43,15 +43,6 @@ def test_every_question_can_be_listed_and_chosen(beliefrag: Command, home: Path)
         assert beliefrag("demo", "--question", outside).code == 2
 
 
-def test_whatever_answers_never_sees_the_expected_answer(beliefrag: Command, home: Path) -> None:
-    # The script answers only to a prompt that holds the note of the question, so it must be of no use.
-    line = {"purpose": "verifier", "match": load_questions()[0].note, "reply": SURE["reply"]}
-    script = write_script(home, line)
-    ran = beliefrag("demo", "--model", script, *BORROWED)
-    assert ran.code == 1
-    assert "no line left" in ran.err
-
-
 def test_without_weights_a_script_is_told_what_to_run(beliefrag: Command, home: Path) -> None:
     weights = next(each for each in CATALOGUE if each.name == DEFAULT)
     ran = beliefrag("demo")

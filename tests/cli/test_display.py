@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import time
 from collections.abc import Callable
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from beliefrag.cli.ask import LineDisplay, describe_step, describe_wait, summary_rows
+from beliefrag.cli.ask import LineDisplay, describe_step, summary_rows
 from beliefrag.cli.live import BeliefBars
 from beliefrag.explanation import BELIEF_WORDS
-from beliefrag.record import CallStarted, Episode, ModelCall, Outcome, Search, Step
+from beliefrag.record import CallStarted, Episode, Outcome, Search, Step
 from beliefrag.types import Action, Belief, Passage, Question, Usage
 from tests.cli.shell import (
     ANSWER,
@@ -29,7 +28,6 @@ from tests.cli.shell import (
     write_docs,
     write_script,
 )
-from tests.support.http_server import ChatServer, completion, failure
 from tests.support.messages import mentions
 
 SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -74,19 +72,6 @@ def test_json_on_a_terminal_leaves_only_the_json_behind(home: Path) -> None:
     lines = [line for line in SEQUENCES.sub("", screen).replace("\r", "\n").split("\n") if line.strip()]
     assert lines[-1].startswith("{") and lines[-1].endswith("}")
     assert "search   not answerable" not in screen
-
-
-def test_warnings_stay_on_standard_error(home: Path, chat_server: ChatServer) -> None:
-    # The server objects to the JSON schema, which is worth a warning in the middle of an episode.
-    objection = failure(400, "response_format is not supported")
-    chat_server.play(objection, completion(json.dumps(SURE["reply"])), completion("Larvik"))
-    given = ("ask", QUESTION, "--docs", write_docs(home), "--model", "m", "--base-url", chat_server.url, *BORROWED)
-    code, screen = on_terminal(*given, errors=home / "errors.txt")
-    assert code == 0
-    assert "answer      Larvik" in SEQUENCES.sub("", screen)
-    assert "warning: " not in screen
-    said = (home / "errors.txt").read_text().splitlines()
-    assert any(line.startswith("warning: http://127.0.0.1:") for line in said)
 
 
 def test_neither_a_pipe_nor_a_terminal_that_cannot_redraw_gets_control_codes(home: Path) -> None:
@@ -136,24 +121,6 @@ def test_bars_are_as_long_as_their_values(bars: BeliefBars) -> None:
     assert lines[6].endswith("0.75  answers from 0.50")
 
 
-def test_a_step_shows_how_far_each_belief_moved(bars: BeliefBars) -> None:
-    assert not re.search(r"[+-]\d", "".join(drawn(bars)))
-    bars.set_step(step(belief=Belief(0.75, 0.5, 0.25, 0.0, 1.0, 0.5), answerability=0.2))
-    assert [line.split()[-1] for line in drawn(bars)[:3]] == ["+0.50", "0.50", "-0.50"]
-
-
-def test_a_wait_is_named_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("beliefrag.cli.live.time.monotonic", lambda: now[0])
-    bars = BeliefBars(threshold=0.5, tokens=1000)
-    bars.set_wait("verifier")
-    now[0] += 12.2
-    assert mentions(drawn(bars)[-1], "evidence", "12 s")
-    bars.set_wait()
-    assert drawn(bars) == []
-    assert mentions(describe_wait("search_dialogue"), "model", "search dialogue")
-
-
 @pytest.mark.parametrize(("width", "encoding"), [(20, "utf-8"), (46, "utf-8"), (200, "utf-8"), (80, "ascii")])
 def test_narrow_and_old_terminals_get_lines_that_fit(bars: BeliefBars, width: int, encoding: str) -> None:
     bars.set_wait("answer")
@@ -201,17 +168,12 @@ def test_passages_of_one_document_are_one_source() -> None:
     assert rows["outcome"][0].startswith("stopped: the best answer")
 
 
-def test_the_cost_counts_what_was_paid_retried_recorded_and_repaired() -> None:
+def test_the_cost_counts_what_was_paid_retried_and_recorded() -> None:
     usage = Usage(calls=3, tokens_in=1200, tokens_out=34, cached_calls=2, retries=1, searches=1)
     rows = ended(outcome=Outcome.ABSTAINED, answer=None, usage=usage, seconds=4.26)
     assert mentions(rows["cost"][0], "1,234 tokens", "1,200 in", "34 out", "3 calls, 2 of", "recorded earlier")
     assert mentions(rows["cost"][0], "recorded earlier", "1 retry", "1 search", "4.3 s")
     assert (rows["answer"], rows["confidence"], rows["read"]) == (("none",), ("unknown",), ("nothing",))
-    assert "repaired" not in rows
-    call = ModelCall(
-        purpose="verifier", reply="", tokens_in=1, tokens_out=1, counted_by="server", repairs={"clamped": 2}
-    )
-    assert mentions(ended(steps=(step(calls=(call, call)),))["repaired"][0], "4 scores")
 
 
 def test_a_failed_episode_has_no_answer_to_describe(beliefrag: Callable[..., Ran], home: Path) -> None:

@@ -90,14 +90,3 @@ def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, i
     assert ran.code == 0, ran.err
     assert ran.record["answer"] == "Colin Archer"
     assert ran.record["model"] == "echo:Colin Archer"
-
-
-def test_all_extensions_are_listed_and_a_broken_one_is_named(tmp_path: Path, installed: Command) -> None:
-    (tmp_path / "site" / "beliefrag_example" / "trusting.py").write_text("1 / 0\n", encoding="utf-8")
-    ran = installed("config", "extensions")
-    assert ran.code == 0
-    rows = [line.split("\t") for line in ran.out.splitlines()]
-    assert ["method", "two_searches", "word: str = 'born'", "Searches twice, then answers."] in rows
-    assert {row[1] for row in rows} >= {"two_searches", "title_search", "quiz_cards", "echo", "searches"}
-    broken = [line for line in ran.err.splitlines() if "beliefrag-example" in line]
-    assert len(broken) == 1 and "trusting" in broken[0] and "ZeroDivisionError" in broken[0]

@@ -64,13 +64,6 @@ def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     assert (home / "studies" / "index.html").read_text().count("<h2>") == 2
 
 
-def test_a_dry_run_tells_and_writes_nothing(beliefrag: Command, home: Path) -> None:
-    ran = beliefrag(*line_of(home, "all", "--dry-run"))
-    assert (ran.code, ran.out) == (0, "")
-    assert "ahead, an estimate" in ran.err
-    assert not (home / "studies").exists()
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [

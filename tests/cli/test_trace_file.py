@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,24 +33,11 @@ def test_the_trace_holds_every_event_from_start_to_finish(
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_paid_for(
     beliefrag: Command, ask: tuple[object, ...], home: Path
 ) -> None:
-    taken = home / "docs" / "fram.md"
-    for place, why in (
-        (home / "no" / "folder.jsonl", "No such file"),
-        (home / "docs", "Is a directory"),
-        (taken, "exists already"),
-    ):
-        ran = beliefrag(*ask, "--trace", place)
+    for place, why in (("no/folder.jsonl", "No such file"), ("docs/fram.md", "exists already")):
+        ran = beliefrag(*ask, "--trace", home / place)
         assert ran.code == 2
         assert why in ran.err
     assert not (home.parent / "cache" / "replies.sqlite").exists()
-
-
-def test_a_disk_that_fills_up_later_costs_the_trace_but_not_the_answer(
-    beliefrag: Command, ask: tuple[object, ...]
-) -> None:
-    ran = beliefrag(*ask, "--trace", "/dev/full")
-    assert (ran.code, ran.out) == (1, "Larvik\n")
-    assert "0 lines" in ran.err and "No space left on device" in ran.err
 
 
 def test_a_question_that_never_began_leaves_no_empty_trace(beliefrag: Command, home: Path) -> None:
@@ -60,17 +45,6 @@ def test_a_question_that_never_began_leaves_no_empty_trace(beliefrag: Command, h
     ran = beliefrag("ask", QUESTION, "--docs", home / "nowhere", "--model", model, *BORROWED, "--trace", home / "t")
     assert ran.code == 1
     assert not (home / "t").exists()
-
-
-def test_a_pipe_is_written_to_as_it_is(beliefrag: Command, ask: tuple[object, ...], home: Path) -> None:
-    os.mkfifo(home / "pipe")
-    read: list[str] = []
-    reader = threading.Thread(target=lambda: read.extend((home / "pipe").read_text().splitlines()))
-    reader.start()
-    assert beliefrag(*ask, "--trace", home / "pipe").code == 0
-    reader.join(200)
-    assert json.loads(read[-1])["outcome"] == "answered"
-    assert (home / "pipe").is_fifo()
 
 
 def test_nothing_is_written_but_the_cache_and_what_was_named(beliefrag: Callable[..., Ran], home: Path) -> None:

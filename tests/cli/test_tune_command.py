@@ -16,7 +16,6 @@ from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import Settings
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, PLACES, VERDICT, records, write_dataset, write_script
-from tests.support.messages import mentions
 
 Command = Callable[..., Ran]
 
@@ -70,17 +69,3 @@ def test_the_chosen_settings_give_in_a_real_run_what_the_recorded_states_promise
         assert beliefrag(*line, "--out", out).code == 0
         assert mean(home / out, "beliefrag", lambda r: r.metrics["f1"]) == pytest.approx(float(expected["F1"]))
         assert mean(home / out, "beliefrag", lambda r: r.usage.tokens) == pytest.approx(float(expected["tokens"]))
-
-
-def test_a_goal_out_of_reach_fails(beliefrag: Command, home: Path) -> None:
-    survey(home)
-    ran = beliefrag("tune", "run", "--set", "borrow=published", "--max-tokens", "1", "--retrieval-value", "0.05")
-    assert ran.code == 1
-    assert (home / "run" / "tune.csv").exists()
-
-
-def test_a_run_that_cannot_be_tuned_says_what_to_run_instead(beliefrag: Command, home: Path) -> None:
-    survey(home, methods=("static",))
-    ran = beliefrag("tune", "run", "--set", "borrow=published")
-    assert (ran.code, ran.out) == (1, "")
-    assert mentions(ran.err, "static", "'beliefrag calibrate collect'")

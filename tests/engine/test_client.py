@@ -53,14 +53,6 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert (result.verifier, result.model.partition(":")[0]) == ("structured", "scripted")
 
 
-def test_any_method_answers_and_a_calibration_is_needed_only_by_those_that_say_so(tmp_path: Path) -> None:
-    model = given(tmp_path)["model"]
-    with BeliefRAG(passages=PASSAGES, model=model, method="iterative:rounds=1", retriever="bm25") as rag:
-        result = rag.ask("Which ship?")
-    assert (result.answer, result.answerability, result.belief) == ("Larvik", None, None)
-    assert result.made_with["method_options"] == "rounds=1"
-
-
 @pytest.mark.parametrize(
     ("options", "problem", "remedy"),
     [
@@ -145,16 +137,6 @@ def test_a_retriever_that_does_not_say_how_to_read_its_scores_is_refused_in_one_
         BeliefRAG(retriever=Silent(), **given(tmp_path))  # type: ignore[arg-type]
     assert "score_scale" in refused.value.remedy
     assert "IGNORE_SCORES" in refused.value.remedy
-
-
-def test_replies_are_kept_between_objects_and_cost_what_they_cost_when_they_were_made(tmp_path: Path) -> None:
-    used = []
-    for cache in (False, True, True):
-        with BeliefRAG(passages=PASSAGES, **given(tmp_path), cache=cache) as rag:
-            used.append(rag.ask("Which ship did Archer design?").usage)
-        assert (tmp_path / "cache").exists() is cache
-    assert [usage.cached_calls for usage in used] == [0, 0, 2]
-    assert used[0].tokens == used[1].tokens == used[2].tokens > 0
 
 
 def test_closing_twice_is_harmless_and_nothing_is_asked_after_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beliefrag.errors import ReplyError
-from beliefrag.prompts.replies import Repairs, read_answer, read_json_object, read_line
+from beliefrag.prompts import Repairs, read_answer, read_json_object, read_line
 
 OBJECT = {"support": 0.5, "unhelpful_doc_ids": [1]}
 TEXT = json.dumps(OBJECT)

@@ -10,7 +10,7 @@ from typing import Any
 
 from beliefrag.calibration.examples import StateCollection, read_collection
 from beliefrag.policy import ScoreScale
-from beliefrag.policy.diagnostics import sigmoid
+from beliefrag.policy.belief import sigmoid
 from beliefrag.prompts import Prompts
 from beliefrag.record import QUESTION, Episode, Outcome, Search, Step
 from beliefrag.retrieval import Bm25Index

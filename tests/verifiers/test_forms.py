@@ -52,12 +52,6 @@ def line(**reply: object) -> dict[str, Any]:
     return {"purpose": "verifier", "reply": full | reply}
 
 
-async def test_numbers_of_passages_become_their_ids(tmp_path: Path) -> None:
-    observation, _ = await observe(tmp_path, "structured", line(unhelpful_doc_ids=[2], support=0.7))
-    assert observation.unhelpful == ("second",)
-    assert observation.support == 0.7
-
-
 async def test_unknown_ids_are_ignored_and_counted(tmp_path: Path) -> None:
     observation, kept = await observe(tmp_path, "structured", line(unhelpful_doc_ids=[0, 3, "2", "second", -1, None]))
     assert observation.unhelpful == ("second",)
@@ -144,13 +138,6 @@ async def test_only_passages_clearly_behind_the_best_are_flagged(
     lines = [*helps(*odds), *WHOLE, yes(0.9, "same answer")]
     observation, _ = await observe(tmp_path, "probability", *lines)
     assert observation.unhelpful == flagged
-
-
-async def test_a_probe_that_is_neither_yes_nor_no_twice_gives_the_cautious_observation(tmp_path: Path) -> None:
-    vague = {"purpose": "verifier", "match": "prove", "reply": "well", "logprobs": {"well": 0.9}, "repeat": True}
-    observation, kept = await observe(tmp_path, "probability", *helps(0.8, 0.6), DRAFT, vague)
-    assert observation == Observation(support=0.0, conflict=0.0, uncertainty=1.0, gap=1.0)
-    assert kept.repairs[-1] == {"unusable": 1}
 
 
 def form(*odds: float, quotes: str = '"') -> dict[str, Any]:

@@ -13,8 +13,7 @@ from beliefrag.errors import BeliefRAGError, ReplyError
 from beliefrag.methods import STATE_COLLECTORS
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
-from beliefrag.prompts import Prompts, escape
-from beliefrag.prompts.replies import Repairs, read_answer
+from beliefrag.prompts import Prompts, Repairs, escape, read_answer
 from beliefrag.record import Episode, Failure, Step, Verdict
 from beliefrag.types import Usage
 from beliefrag.verifiers import build_verifier

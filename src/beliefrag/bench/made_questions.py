@@ -25,8 +25,7 @@ from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply
-from beliefrag.prompts import Prompts, escape, evidence_block, unescape
-from beliefrag.prompts.replies import Repairs, read_json_object
+from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_json_object, unescape
 from beliefrag.retrieval.documents import count_words
 from beliefrag.runs.partitions import hash_position
 from beliefrag.runs.run_errors import DataError

@@ -13,7 +13,7 @@ from beliefrag.calibration.examples import DIAGNOSTICS, Examples
 from beliefrag.calibration.quality import brier, predict_answerability
 from beliefrag.errors import explain_missing_extra
 from beliefrag.policy import FittedValue, IsotonicAnswerability, LogisticAnswerability, PlattAnswerability
-from beliefrag.policy.calibration import log_odds
+from beliefrag.policy.belief import log_odds
 from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples
 from beliefrag.types import Diagnostics
 

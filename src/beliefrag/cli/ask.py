@@ -169,38 +169,30 @@ async def run_episode(
 
 @contextlib.contextmanager
 def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
-    """Return what writes steps to a new file, a pipe or a device; each is on disk as soon as it ends."""
-    is_new = not path.exists()
+    """Return what writes steps to a new file; each is on disk as soon as it ends."""
     try:
-        file = path.open("xb" if is_new or path.is_file() else "wb")
+        file = path.open("xb", buffering=0)
     except OSError as error:
         problem = "exists already" if isinstance(error, FileExistsError) else f"cannot be written: {error.strerror}"
         raise SettingsError(f"The trace {path} {problem}.", remedy="Name a file in another place.") from error
-    lines = 0
-    failure: OSError | None = None
 
     def write(progress: Progress) -> None:
-        nonlocal lines, failure
-        if failure is None and not isinstance(progress, CallStarted):
-            try:
-                file.write(to_json_line(progress).encode("ascii"))
-                file.flush()
-                lines += 1
-            except OSError as error:
-                failure = error
+        if isinstance(progress, CallStarted):
+            return
+        try:
+            file.write(to_json_line(progress).encode("ascii"))
+        except OSError as error:
+            raise BeliefRAGError(
+                f"The trace {path} cannot be written: {error.strerror}.",
+                remedy="Free some space and ask again; replies that were paid for are kept.",
+            ) from error
 
-    try:
-        yield write
-    finally:
-        with contextlib.suppress(OSError):
-            file.close()
-        if is_new and not lines:
-            path.unlink(missing_ok=True)
-    if failure is not None:
-        raise BeliefRAGError(
-            f"The trace {path} ends after {lines} lines: {failure.strerror}.",
-            remedy="The answer stands; free some space and ask again to get the whole trace.",
-        )
+    with file:
+        try:
+            yield write
+        finally:
+            if not file.tell():
+                path.unlink(missing_ok=True)
 
 
 def exit_code(episode: Episode) -> int:
@@ -353,7 +345,7 @@ def summary_rows(episode: Episode) -> Rows:
         rows.append(("best guess", (f"{episode.best_guess} ({likely} likely right)",)))
     rows += [outcome, ("confidence", (likely,)), *evidence_rows(episode)]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
-    return [*rows, ("changes it", (explained.would_change,)), cost, *_repair_rows(episode)]
+    return [*rows, ("changes it", (explained.would_change,)), cost]
 
 
 def explain_end(episode: Episode) -> Explanation:
@@ -405,16 +397,6 @@ def _describe_cost(usage: Usage, seconds: float) -> str:
         f"{_count(usage.calls, 'call', 'calls')}{cached}{retried}, {_count(usage.searches, 'search', 'searches')}, "
         f"{seconds:.1f} s"
     )
-
-
-def _repair_rows(episode: Episode) -> Rows:
-    from beliefrag.prompts.replies import REPAIRS
-
-    total: Counter[str] = Counter()
-    for call in episode.calls:
-        total.update(call.repairs)
-    repairs = [f"{count} {REPAIRS.get(kind, kind)}" for kind, count in total.items() if count]
-    return [("repaired", ("; ".join(repairs),))] if repairs else []
 
 
 def _count(number: int, one: str, many: str) -> str:

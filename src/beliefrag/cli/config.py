@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -26,10 +25,11 @@ def show(config: options.Config = None, as_json: options.Json = False) -> None:
 
     Example: beliefrag config show
     """
+    from beliefrag.models.providers import public_url
     from beliefrag.settings import load_settings
 
     rows = [
-        (name, hide_secrets(value) if name == "base_url" else value, source)
+        (name, public_url(value) if name == "base_url" and value else value, source)
         for name, value, source in load_settings(config=config).rows()
     ]
     if as_json:
@@ -105,19 +105,6 @@ def doctor(*, given: GivenSettings) -> None:
     print_table(("", "what", "state, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
     if any(finding.state is CheckState.PROBLEM for finding in findings):
         raise typer.Exit(FAILED)
-
-
-def hide_secrets(url: str | None) -> str | None:
-    """Return an address without user, password and query: any of them may be a key."""
-    if url is None:
-        return None
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return "(not an address)"
-    hidden = "(hidden)@" if "@" in parts.netloc else ""
-    return urlunsplit((parts.scheme, hidden + host, parts.path, "(hidden)" if parts.query else "", ""))
 
 
 def _format_value(value: Any) -> str:

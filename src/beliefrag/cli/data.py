@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import argument, flag, option
+from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import FAILED, print_facts, print_notice, print_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def list_(
             envvar="BELIEFRAG_DATA",
         ),
     ] = None,
-    as_json: Annotated[bool, flag("--json", "Print the card of a dataset as one JSON object.")] = False,
 ) -> None:
     """Check and list the datasets in a folder, show the card of one, or list the formats that can be imported.
 
@@ -64,11 +63,7 @@ def list_(
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder.", remedy="Name a folder of datasets, or unset BELIEFRAG_DATA.")
     if is_dataset(folder):
-        card = load_dataset(folder).card
-        if as_json:
-            typer.echo(card.model_dump_json(indent=2))
-        else:
-            _print_card(card, folder)
+        _print_card(load_dataset(folder).card, folder)
         return
     rows: list[tuple[str, ...]] = []
     invalid = False

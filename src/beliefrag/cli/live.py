@@ -35,7 +35,6 @@ class BeliefBars:
         self._threshold = threshold
         self._budget = tokens
         self._belief: dict[str, float] = {}
-        self._before: dict[str, float] = {}
         self._answerability: float | None = None
         self._tokens = 0
         self._waiting = ""
@@ -43,7 +42,7 @@ class BeliefBars:
 
     def set_step(self, step: Step) -> None:
         """Show what a step measured."""
-        self._before, self._belief = self._belief, asdict(step.belief) if step.belief else {}
+        self._belief = asdict(step.belief) if step.belief else {}
         self._answerability = step.answerability
         self.set_tokens(step.tokens + sum(call.tokens_in + call.tokens_out for call in step.calls))
 
@@ -82,9 +81,7 @@ class BeliefBars:
                 note = f"{self._tokens:,} of {self._budget:,} tokens"
                 yield name, min(1.0, self._tokens / self._budget), note, "blue"
                 continue
-            moved = value - self._before.get(name, value)
-            note = f"{moved:+.2f}" if abs(moved) >= 0.005 else ""
-            yield name, value, note, "yellow" if name in _WORSE_WHEN_HIGH else "cyan"
+            yield name, value, "", "yellow" if name in _WORSE_WHEN_HIGH else "cyan"
         if self._belief and self._answerability is not None:
             style = "green" if self._answerability >= self._threshold else "magenta"
             yield "answerability", self._answerability, f"answers from {self._threshold:.2f}", style

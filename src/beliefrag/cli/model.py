@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beliefrag.cli.options import argument, option
+from beliefrag.cli.options import argument
 from beliefrag.cli.output import can_confirm, is_confirmed, print_notice, print_table, show_progress
 from beliefrag.errors import ModelError, SettingsError
 
@@ -140,10 +140,7 @@ def stats() -> None:
 
 
 @cache_app.command()
-def export(
-    file: _File,
-    model: Annotated[str | None, option("IDENTITY", "Only replies of this model, as 'cache stats' names it.")] = None,
-) -> None:
+def export(file: _File) -> None:
     """Write the replies to a new file, to replay runs on another machine.
 
     Example: beliefrag cache export replies.jsonl
@@ -154,7 +151,7 @@ def export(
     with ReplyStore(reply_store_path(), read_only=True) as store:
         try:
             with file.open("xb") as out:
-                for line in export_lines(store, model=model):
+                for line in export_lines(store):
                     out.write(line)
                     count += 1
         except FileExistsError:

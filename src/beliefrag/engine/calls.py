@@ -14,9 +14,8 @@ from beliefrag.answering.packing import PackedPassage, pack_passages
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
-from beliefrag.policy.diagnostics import NOTHING_OBSERVED
-from beliefrag.prompts import Prompts, escape, evidence_block
-from beliefrag.prompts.replies import Repairs, read_answer, read_line
+from beliefrag.policy.belief import NOTHING_OBSERVED
+from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_answer, read_line
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 

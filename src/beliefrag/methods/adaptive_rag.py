@@ -15,8 +15,7 @@ from beliefrag.methods.iterative import Iterative
 from beliefrag.methods.no_rag import NoRag
 from beliefrag.methods.static import Static
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import escape
-from beliefrag.prompts.replies import Repairs, read_line
+from beliefrag.prompts import Repairs, escape, read_line
 from beliefrag.types import Decision
 
 # A word after the letter makes it an article ("A search is needed"), and no class.

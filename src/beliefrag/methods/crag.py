@@ -14,8 +14,7 @@ from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, CostWithVerifier, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import escape, evidence_block
-from beliefrag.prompts.replies import Repairs, read_json_object
+from beliefrag.prompts import Repairs, escape, evidence_block, read_json_object
 from beliefrag.retrieval.bm25 import query_terms
 from beliefrag.retrieval.documents import split_sentences
 from beliefrag.types import Action, Comparison, Decision, Passage

@@ -13,7 +13,7 @@ from beliefrag.methods import METHODS, TypicalCost, reasoning
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.methods.reasoning import Word, words
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts.replies import Repairs
+from beliefrag.prompts import Repairs
 from beliefrag.types import Comparison, Decision
 
 _LONGEST_SENTENCE = 64

@@ -17,8 +17,7 @@ from beliefrag.engine.calls import ModelCalls
 from beliefrag.engine.controller import View
 from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.prompts import escape
-from beliefrag.prompts.replies import read_line
+from beliefrag.prompts import escape, read_line
 from beliefrag.retrieval.documents import split_sentences
 
 _LABEL = re.compile(r"\A(?:the\s+)?next\s+sentence\s*:\s*", re.IGNORECASE)

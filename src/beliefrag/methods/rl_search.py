@@ -12,8 +12,7 @@ from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply, Message
-from beliefrag.prompts import escape
-from beliefrag.prompts.replies import Repairs, read_answer, read_line
+from beliefrag.prompts import Repairs, escape, read_answer, read_line
 from beliefrag.types import Decision
 
 _THOUGHT_TAG = re.compile(r"<(/?)think>", re.IGNORECASE)

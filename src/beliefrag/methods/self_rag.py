@@ -13,8 +13,7 @@ from beliefrag.errors import ReplyError, UnreadableReply
 from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import escape
-from beliefrag.prompts.replies import Repairs, read_line
+from beliefrag.prompts import Repairs, escape, read_line
 from beliefrag.types import Comparison, Decision
 from beliefrag.verifiers import ALTERNATIVES
 from beliefrag.verifiers.probability import read_probability_of_yes

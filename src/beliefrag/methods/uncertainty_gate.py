@@ -12,8 +12,7 @@ from beliefrag.methods import METHODS, TypicalCost
 from beliefrag.methods.decisions import answer, can_search, search, stop
 from beliefrag.methods.reasoning import reply_probability
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import escape, evidence_block
-from beliefrag.prompts.replies import Repairs, read_answer
+from beliefrag.prompts import Repairs, escape, evidence_block, read_answer
 from beliefrag.types import Comparison, Decision
 
 

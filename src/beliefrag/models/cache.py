@@ -391,11 +391,9 @@ class ImportCounts:
 _STORED = TypeAdapter(StoredReply)
 
 
-def export_lines(store: Iterable[StoredReply], *, model: str | None = None) -> Iterator[bytes]:
-    """Yield all replies, or those of one model, as one line of JSON each."""
-    for stored in store:
-        if model is None or stored.model == model:
-            yield _STORED.dump_json(stored) + b"\n"
+def export_lines(store: Iterable[StoredReply]) -> Iterator[bytes]:
+    """Yield each reply as one line of JSON."""
+    return (_STORED.dump_json(stored) + b"\n" for stored in store)
 
 
 def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:

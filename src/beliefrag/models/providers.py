@@ -159,7 +159,7 @@ def use_server_model(settings: Settings) -> Settings:
     if len(names) != 1:
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         listed = f"{len(names)} models: {', '.join(names[:10])}{more}" if names else "no model"
-        raise SettingsError(f"The server {_public(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
+        raise SettingsError(f"The server {public_url(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
     return settings.with_model(names[0])
 
 
@@ -186,7 +186,8 @@ def list_server_models(base_url: str) -> list[str]:
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise SettingsError(
-            f"The server {_public(base_url)} does not say which models it has: {said[:200] or type(error).__name__}.",
+            f"The server {public_url(base_url)} does not say which models it has: "
+            f"{said[:200] or type(error).__name__}.",
             remedy=f"Check --base-url, or name a model {_HOW}.",
         ) from None
     # A name is shown on a terminal and sent back to the server.
@@ -194,7 +195,8 @@ def list_server_models(base_url: str) -> list[str]:
     return [name for name in names if isinstance(name, str) and name and name.isprintable() and len(name) <= 300]
 
 
-def _public(base_url: str) -> str:
+def public_url(base_url: str) -> str:
+    """Return an address without user, password and query: any of them may be a key."""
     import httpx2
 
     try:

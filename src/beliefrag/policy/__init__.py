@@ -1,12 +1,14 @@
 """The method of the paper, pure: no I/O, no clock, no model, no async.
 
-One file per idea, in the order in which a step uses them: evidence, diagnostics, belief, calibration (the two fitted
-probabilities), decide. The loop and the BeliefRAG method call these; nothing here calls back.
+One file per idea, in the order in which a step uses them: evidence, belief (what is measured, believed and probable),
+decide. The loop and the BeliefRAG method call these; nothing here calls back.
 """
 
-from beliefrag.policy.belief import PRIOR, update
-from beliefrag.policy.calibration import (
+from beliefrag.policy.belief import (
     FALLBACK_SCHEDULE,
+    NEUTRAL_RELEVANCE,
+    NOTHING_OBSERVED,
+    PRIOR,
     Answerability,
     Calibration,
     FittedValue,
@@ -15,6 +17,12 @@ from beliefrag.policy.calibration import (
     PlattAnswerability,
     RetrievalValue,
     ScheduledValue,
+    ScoreScale,
+    cost,
+    measure,
+    novelty,
+    relevance,
+    update,
 )
 from beliefrag.policy.decide import (
     UNSURE,
@@ -24,15 +32,6 @@ from beliefrag.policy.decide import (
     correction_fits,
     decide,
     legal_actions,
-)
-from beliefrag.policy.diagnostics import (
-    NEUTRAL_RELEVANCE,
-    NOTHING_OBSERVED,
-    ScoreScale,
-    cost,
-    measure,
-    novelty,
-    relevance,
 )
 from beliefrag.policy.evidence import Evidence, EvidenceChange
 

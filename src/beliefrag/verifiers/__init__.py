@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from beliefrag.errors import ModelError, ReplyError
-from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.prompts.replies import Repairs
+from beliefrag.errors import ReplyError
+from beliefrag.models.protocol import ChatReply
+from beliefrag.prompts import Repairs
 from beliefrag.registry import Registry
 from beliefrag.types import Observation, Passage
 
@@ -29,7 +29,6 @@ __all__ = [
     "build_verifier",
     "read_ids",
     "read_score",
-    "require_tokens",
 ]
 
 _T = TypeVar("_T")
@@ -126,13 +125,3 @@ def read_score(fields: Mapping[str, Any], name: str, repairs: Repairs, *, out_of
     if not 0.0 <= score <= 1.0:
         repairs["clamped"] += 1
     return min(1.0, max(0.0, score))
-
-
-def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
-    """Return the tokens of a reply with their probabilities."""
-    if not reply.tokens:
-        raise ModelError(
-            f"This model reports no token probabilities, which the verifier form {form!r} needs.",
-            remedy="Use --set verifier=graded or --set verifier=structured.",
-        )
-    return reply.tokens

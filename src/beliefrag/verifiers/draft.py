@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from beliefrag.answering.packing import find_sentences, lower_words, read_sentences
-from beliefrag.errors import ReplyError
+from beliefrag.errors import ModelError, ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.prompts.replies import Repairs, read_answer, read_json_object
+from beliefrag.prompts import Repairs, read_answer, read_json_object
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, read_score, require_tokens
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, read_score
 
 _FULL_MARKS = 10.0
 _EITHER = frozenset(("yes", "no"))
@@ -159,6 +159,16 @@ def _begins_word(beginning: str, ordered: Sequence[str]) -> bool:
         return False
     place = bisect_left(ordered, beginning)
     return place < len(ordered) and ordered[place].startswith(beginning)
+
+
+def require_tokens(reply: ChatReply, form: str = "probability") -> tuple[TokenProbability, ...]:
+    """Return the tokens of a reply with their probabilities."""
+    if not reply.tokens:
+        raise ModelError(
+            f"This model reports no token probabilities, which the verifier form {form!r} needs.",
+            remedy="Use --set verifier=graded or --set verifier=structured.",
+        )
+    return reply.tokens
 
 
 def read_with_tokens(

@@ -14,10 +14,10 @@ from typing import ClassVar
 
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
-from beliefrag.prompts import escape, evidence_block
-from beliefrag.prompts.replies import Repairs, read_answer
+from beliefrag.prompts import Repairs, escape, evidence_block, read_answer
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, require_tokens
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker
+from beliefrag.verifiers.draft import require_tokens
 
 
 @VERIFIERS.register(

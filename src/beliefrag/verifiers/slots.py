@@ -18,12 +18,11 @@ from typing import Any, ClassVar
 from beliefrag.answering.packing import LEAST_WORDS, pack_passages
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts import escape, evidence_block
-from beliefrag.prompts.replies import Repairs
+from beliefrag.prompts import Repairs, escape, evidence_block
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, require_tokens
-from beliefrag.verifiers.draft import measure_confidence, read_with_tokens
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker
+from beliefrag.verifiers.draft import measure_confidence, read_with_tokens, require_tokens
 from beliefrag.verifiers.probability import read_probability_of_yes
 
 _SLOTS = ("proved", "complete")

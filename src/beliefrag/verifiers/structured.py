@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from beliefrag.models.protocol import ChatReply
-from beliefrag.prompts.replies import Repairs, read_json_object
+from beliefrag.prompts import Repairs, read_json_object
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import VERIFIERS, Asker, read_ids, read_score
