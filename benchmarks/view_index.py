@@ -180,7 +180,7 @@ def measure(count: int, pages: int) -> dict[str, Any]:
         index.close()
         again = seconds(lambda: RunIndex(folder, database).refresh())
         source = RunSource(folder)
-        overview, kept, differences = seconds(source.overview), seconds(source.overview), seconds(source.differences)
+        overview, kept = seconds(source.overview), seconds(source.overview)
         source.close()
     p95 = times[int(0.95 * len(times))]
     return {
@@ -198,7 +198,6 @@ def measure(count: int, pages: int) -> dict[str, Any]:
             "line of an episode": round(line, 5),
             "overview with its intervals": round(overview, 3),
             "the same overview again": round(kept, 4),
-            "differences": round(differences, 3),
         },
         "beside parsing": {"index it": round(building / parsing, 2), "page, p95": round(p95 / parsing, 4)},
     }

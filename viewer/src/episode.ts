@@ -25,7 +25,6 @@ export function episodeView(episode: Episode, load: LoadPrompts): Child[] {
 /** The question as a heading; its id where the text is not here. */
 export function question(episode: Episode): HTMLElement {
   if (episode.question !== null) return h("h1", { class: "question" }, words(episode.question, 600));
-  if (episode.origin === "live") return h("h1", { class: "question" }, "Waiting for the question");
   return h("h1", { class: "question" }, "Question ", line(episode.question_id, 100));
 }
 
@@ -40,11 +39,10 @@ function ending(episode: Episode): HTMLElement {
     "section",
     { class: "panel ending", "aria-label": "How it ended" },
     h("dl", {},
-      row("answer", episode.answer === null ? h("span", { class: "muted" }, episode.outcome === "running" ? "not yet" : "none") : h("strong", {}, words(episode.answer, 600))),
+      row("answer", episode.answer === null ? h("span", { class: "muted" }, "none") : h("strong", {}, words(episode.answer, 600))),
       episode.best_guess !== null && row("best guess", words(episode.best_guess, 600)),
       episode.gold !== null && row("gold answer", goldAnswers(episode)),
       row("outcome", [outcome(episode.outcome), scored && [" ", correctness(correctnessOf(episode.metrics)), h("span", {}, scores(episode))]]),
-      episode.waiting !== "" && row("waiting for", h("span", { class: "waiting" }, line(episode.waiting, 100))),
       episode.answerability !== null && row("confidence", percent(episode.answerability)),
       episode.citations.length > 0 && row(episode.answer === null ? "nearest" : "rests on", citations(episode)),
       ended(episode) !== "" && episode.error === null && row("reason", words(ended(episode), 800)),

@@ -74,7 +74,7 @@ export interface RecordedEpisode {
   calls_before_failure: RecordedCall[];
 }
 export interface EpisodeView {
-  origin: "run" | "trace" | "live";
+  origin: "run" | "trace" | "page";
   id: number;
   record: RecordedEpisode;
   method_title: string;
@@ -83,7 +83,6 @@ export interface EpisodeView {
   passages: Record<string, Passage | null>;
   thresholds: Record<string, number>;
   gold: { answers: string[]; supporting: string[] | null } | null;
-  waiting: string;
   notes: string[];
   licence: string;
 }
@@ -143,7 +142,4 @@ export interface Overview {
   failures: { cause: string; dataset: string; method: string; method_title: string; question_ids: string[] }[];
   made: Record<string, string>;
 }
-export interface Difference { difference: Estimate; is_clear: boolean }
-export interface Paired { dataset: string; method: string; method_title: string; f1: Difference; tokens: Difference }
-export interface Differences { reference_title: string; differences: Paired[] }
-export interface About { kind: "run" | "trace" | "live" | "page"; name: string }
+export interface About { kind: "run" | "trace" | "page"; name: string }

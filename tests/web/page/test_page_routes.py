@@ -275,7 +275,7 @@ def test_programs_keep_their_token_and_browsers_get_in_by_it(shared: Asking) -> 
 def test_a_server_for_others_shows_no_prompts_replies_or_folders(shared: Asking) -> None:
     with shared.browser() as client:
         number = client.get(f"/page/trajectory/{ask(client, SHIP)['id']}").headers["location"].rpartition("/")[2]
-        shown = client.get(f"/api/episode/{number}").text + client.get(f"/episode/{number}/export").text
+        shown = client.get(f"/api/episode/{number}").text
         prompts = client.get(f"/api/episode/{number}/prompts").json()
     assert "/srv/" not in shown
     assert "scripted" not in shown

@@ -1,4 +1,4 @@
-"""What a reader of a run finds on its pages: differences, highlights, anchors, groups, live runs, phones."""
+"""What a reader of a run finds on its pages: two methods compared, highlights, anchors, groups, live runs, phones."""
 
 from __future__ import annotations
 
@@ -225,17 +225,6 @@ def test_a_trace_that_grows_is_drawn_again(browser: Browser, trace: Path, tmp_pa
         found.end()
 
 
-def test_the_run_page_shows_paired_differences(visitor: Visit) -> None:
-    page = visitor.page
-    table = page.get_by_role("table", name="Differences")
-    expect(table.locator("tbody tr")).to_have_count(2)
-    expect(table).to_contain_text("too few questions")
-    expect(page.get_by_text("BeliefRAG minus each other method")).to_be_visible()
-    expect(page.get_by_role("table", name="F1 and tokens").locator("tbody td")).to_have_count(9)
-    page.get_by_label("Dataset", exact=True).select_option("north")
-    expect(table.locator("tbody td:last-child")).to_have_text(["3", "4"])
-
-
 def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Visit) -> None:
     for path, count in (("/episodes", 24), ("/episodes?by=episode", 24)):
         page = phone.go(path)
@@ -254,8 +243,6 @@ def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Vi
 
 def test_on_a_phone_the_numbers_of_a_run_show_f1_and_tokens_without_scrolling(phone: Visit) -> None:
     page = phone.go("/")
-    # What comes after the overview draws the page again.
-    expect(page.get_by_role("table", name="Differences")).to_be_visible()
     table = page.get_by_role("table", name="Methods by datasets")
     expect(table.locator("tbody tr")).to_have_count(9)
     for column in ("F1", "tokens"):

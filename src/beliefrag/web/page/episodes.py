@@ -6,32 +6,32 @@ import secrets
 import threading
 from collections.abc import Callable
 
-from beliefrag.record import Progress
+from beliefrag.record import Episode, Progress
+from beliefrag.types import Question
 from beliefrag.web.answers import hide_private
 from beliefrag.web.problems import HttpProblem
-from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
-from beliefrag.web.view.sources import EpisodeSource, GrowingEpisode
+from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts, view_record
+from beliefrag.web.view.sources import EpisodeSource
 
 _KEPT = 200  # one with its prompts takes about a hundred kilobytes
 
 
-class AskedEpisode(GrowingEpisode):
-    """One episode that was asked in the page. `keep` is called when it begins: a refused question takes no place."""
+class AskedEpisode:
+    """One episode that was asked in the page, which `keep` gets when it has ended."""
 
     def __init__(self, request_id: str, keep: Callable[[AskedEpisode], None], *, show_prompts: bool) -> None:
-        super().__init__()
         self.request_id = request_id
         # Nobody can guess the number of another's episode; JavaScript counts exactly up to 53 bits.
         self.number = 1 + secrets.randbits(52)
         self.feedback = 0  # verdicts
         self.show_prompts = show_prompts
         self._keep = keep
+        self.record = Episode(method="", question=Question(""))
 
     def on_progress(self, progress: Progress) -> None:
-        """Keep what the loop yields."""
-        begins = self.version == 0
-        self.add(progress if self.show_prompts else hide_private(progress))
-        if begins:
+        """Keep the episode that the loop yields at its end."""
+        if isinstance(progress, Episode) and progress.outcome is not None:
+            self.record = progress if self.show_prompts else hide_private(progress)
             self._keep(self)
 
     def on_end(self, ending: str, seconds: float) -> None:
@@ -50,7 +50,7 @@ class PageEpisodes(EpisodeSource):
         self._kept: dict[str, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
-        """Return what observes an episode, and keeps it once it begins."""
+        """Return what observes an episode, and keeps it once it has ended."""
         return AskedEpisode(request_id, self._keep, show_prompts=self._show_prompts)
 
     def find(self, request_id: str) -> AskedEpisode:
@@ -63,8 +63,8 @@ class PageEpisodes(EpisodeSource):
         return found
 
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode as far as it goes."""
-        return self._find_number(number).view(number)
+        """Return one episode."""
+        return view_record(self._find_number(number).record, "page", id=number)
 
     def prompts(self, number: int) -> PromptsView:
         """Return the prompts of its calls, or that they are not shown."""

@@ -21,7 +21,7 @@ from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
 from beliefrag.web.page.feedback import FeedbackFile, Verdict
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
-from beliefrag.web.view.export import read_asset
+from beliefrag.web.view.view_app import read_asset
 
 _MOST_FEEDBACK = 20  # verdicts on one answer: not enough to fill a disk
 _LONGEST_ID = 64

@@ -54,7 +54,7 @@ class GoldView(PageModel):
 class EpisodeView(PageModel):
     """An episode without its prompts, and what a reader needs to understand it."""
 
-    origin: Literal["run", "trace", "live"]
+    origin: Literal["run", "trace", "page"]
     id: int = 0
     """Its number in the index of a run, 0 for a trace."""
     record: Episode
@@ -67,8 +67,6 @@ class EpisodeView(PageModel):
     thresholds: Mapping[str, float]
     """The thresholds in force. One that is switched off is left out."""
     gold: GoldView | None = None
-    waiting: str = ""
-    """What an episode under way waits for."""
     notes: tuple[str, ...] = ()
     """What is missing, and how to get it."""
     licence: str = ""
@@ -76,7 +74,7 @@ class EpisodeView(PageModel):
 
 def view_record(
     record: Episode,
-    origin: Literal["run", "trace", "live"],
+    origin: Literal["run", "trace", "page"],
     passages: Mapping[str, Passage] | None = None,
     gold: GoldView | None = None,
     **more: Any,

@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 import time
+from importlib.resources import files
 from typing import Annotated, Any
 
 import uvicorn
@@ -19,7 +20,6 @@ from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import ConnectionGuard, listen
-from beliefrag.web.view.export import export_name, export_page, read_asset
 from beliefrag.web.view.index import (
     LARGEST,
     EpisodeFilter,
@@ -38,6 +38,11 @@ _JS, _CSS = "text/javascript", "text/css"
 _ASSETS = {"app.js": _JS, "app.css": _CSS, "ask.js": _JS, "ask.css": _CSS, "icon.svg": "image/svg+xml"}
 _HOST = "127.0.0.1"
 _START_SECONDS = 20.0
+
+
+def read_asset(name: str) -> str:
+    """Read one of the built files that come with the package."""
+    return (files("beliefrag.web.view") / "assets" / name).read_text(encoding="utf-8")
 
 
 def create_view_app(source: EpisodeSource) -> FastAPI:
@@ -72,12 +77,6 @@ def create_view_app(source: EpisodeSource) -> FastAPI:
     def prompts(number: _Number) -> Response:
         return Response(to_json_line(source.prompts(number)), media_type="application/json")
 
-    @app.get("/episode/{number:int}/export")
-    def export(number: _Number) -> Response:
-        found = source.episode(number)
-        headers = {"Content-Disposition": f'attachment; filename="{export_name(found)}"'}
-        return Response(export_page(found, source.prompts(number)), media_type="text/html", headers=headers)
-
     @app.get("/episode/{number:int}")
     def episode_page(number: _Number) -> Response:
         source.episode(number)
@@ -104,7 +103,6 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return _page()
 
     app.get("/api/run")(source.overview)
-    app.get("/api/run/differences")(source.differences)
 
     @app.get("/api/episodes")
     def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> dict[str, Any]:
