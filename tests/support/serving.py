@@ -21,7 +21,6 @@ from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.monitoring import ServerMetrics
 
 if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
@@ -130,7 +129,6 @@ def served(
     *,
     limits: ServerLimits | None = None,
     token: str | None = None,
-    metrics: bool = True,
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
     make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, dict[str, Any]]] | None = None,
@@ -143,10 +141,9 @@ def served(
     if make_page is not None:
         site["page"], access = make_page(service, bound)
     app = create_app(
-        HttpContext(service, ServerMetrics(service.admission), **site),
+        HttpContext(service, **site),
         token=token,
         host=host,
-        serve_metrics=metrics,
         allowed_hosts=allowed_hosts,
         **access,
     )

@@ -113,7 +113,7 @@ def test_the_server_is_not_ready_while_its_model_fails_and_is_tried_again_later(
 
 
 def test_the_server_is_not_ready_while_searches_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beliefrag.web.monitoring._CHECK_INTERVAL", 0.0)
+    monkeypatch.setattr("beliefrag.web.health._CHECK_INTERVAL", 0.0)
     assembly, settings = opened(tmp_path)
     with served(assembly, settings) as server, server.client() as client:
         assert client.get("/v1/readyz").status_code == 200

@@ -21,7 +21,6 @@ from schemathesis.specs.openapi.checks import (
 
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.monitoring import ServerMetrics
 from beliefrag.web.service import AnswerService
 from tests.support.serving import Served, opened
 
@@ -45,7 +44,7 @@ OPERATIONS = [
 def app_of(folder: Path, **how: Any) -> FastAPI:
     assembly, chosen = opened(folder)
     service = AnswerService(assembly, chosen, ServerLimits())
-    return create_app(HttpContext(service, ServerMetrics(service.admission)), **how)
+    return create_app(HttpContext(service), **how)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,6 @@ class HttpOptions:
 
     page: Annotated[bool, flag("--page", "Serve the page of 'beliefrag app' too; its address is printed.")] = False
     feedback: Feedback = None
-    metrics: Annotated[bool, flag("--metrics", "Serve /metrics for Prometheus.")] = False
     otel: Annotated[bool, flag("--otel", "Send OpenTelemetry traces, as the OTEL_* variables say.")] = False
     otel_text: Annotated[bool, flag("--otel-text", "Let traces hold questions, passages, prompts and replies.")] = False
     model_name: str = "beliefrag"
@@ -213,7 +212,6 @@ def _serve_http(
 ) -> None:
     """Serve until a signal. With `show_page` there is nothing but the page, for the person at this machine."""
     from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.server import listen, serve
 
     how = served.how
@@ -235,7 +233,6 @@ def _serve_http(
             on_listening = functools.partial(show_page or _log_page, access)
         context = HttpContext(
             service,
-            ServerMetrics(service.admission),
             page=page,
             model_name=how.model_name,
             earlier_turns=how.earlier_turns,
@@ -249,7 +246,6 @@ def _serve_http(
             token=token,
             host=host,
             allowed_hosts=allowed_hosts,
-            serve_metrics=how.metrics,
             browser=browser,
             programs=show_page is None,
         )

@@ -223,7 +223,7 @@ class ServerAuth:
 
 
 def _is_for_programs(path: str) -> bool:
-    return path.startswith("/v1/") or path in _OPEN_PATHS or path in ("/metrics", "/openapi.json")
+    return path.startswith("/v1/") or path in _OPEN_PATHS or path == "/openapi.json"
 
 
 def _is_same_origin(headers: Headers) -> bool:

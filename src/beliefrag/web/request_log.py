@@ -20,7 +20,6 @@ from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 
 if TYPE_CHECKING:
-    from beliefrag.web.monitoring import ServerMetrics
     from beliefrag.web.service import Waiting
 
 _log = logging.getLogger(__name__)
@@ -62,7 +61,7 @@ class ClientDisconnected(Exception):
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What is known about one request, for the log and the counters. It never holds text of the request."""
+    """What is known about one request, for the log. It never holds text of the request."""
 
     request_id: str
     outcome: str | None = None
@@ -142,10 +141,9 @@ def refuse(scope: Scope, problem: HttpProblem) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class RequestLog:
-    """The outermost middleware: it logs and counts every request, and answers if a handler breaks."""
+    """The outermost middleware: it logs every request, and answers if a handler breaks."""
 
     app: ASGIApp
-    metrics: ServerMetrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and log what became of it."""
@@ -190,7 +188,6 @@ class RequestLog:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route's pattern and not the path, because a path can hold anything.
         route = getattr(scope.get("route"), "path", "none")
-        self.metrics.on_request(method, route, status, seconds, record.refused)
         fields = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
         if record.waiting is not None and record.waiting.place:

@@ -16,7 +16,6 @@ from beliefrag.opening import Assembly
 from beliefrag.record import Episode, Progress
 from beliefrag.web.answers import answer_record
 from beliefrag.web.auth import came_from_page
-from beliefrag.web.monitoring import ServerMetrics
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, Waiting
@@ -55,10 +54,9 @@ class ReplyForm:
 
 @dataclass(frozen=True, slots=True)
 class HttpContext:
-    """The service, its counters, and the operator's choices."""
+    """The service, and the operator's choices."""
 
     service: AnswerService
-    metrics: ServerMetrics
     model_name: str = "beliefrag"
     """The model name that OpenAI's clients ask for."""
     earlier_turns: Literal["refuse", "ignore"] = "refuse"
@@ -78,7 +76,7 @@ class HttpContext:
     ) -> Response:
         """Run an episode for a request whose body was read, and return the response with its answer."""
         record = request_record(request.scope)
-        observers: list[EpisodeObserver] = [record, self.metrics]
+        observers: list[EpisodeObserver] = [record]
         if self.make_observer is not None:
             observers.append(self.make_observer(request.headers))
         if self.page is not None and came_from_page(request.scope):

@@ -23,10 +23,10 @@ from beliefrag.opening import reopen_passages
 from beliefrag.record import CallStarted, Episode, Progress, Step
 from beliefrag.web.answers import AnswerBody, step_record
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
+from beliefrag.web.health import health_routes
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.monitoring import health_routes
 from beliefrag.web.problems import HttpProblem, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
 from beliefrag.web.request_settings import RequestSettings, StrictBody, assembly_for_request, check_question
@@ -51,7 +51,6 @@ def create_app(
     token: str | None = None,
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
-    serve_metrics: bool = False,
     browser: BrowserKey | None = None,
     programs: bool = True,
 ) -> FastAPI:
@@ -86,12 +85,6 @@ def create_app(
     app.include_router(health_routes(service))
     if context.docs or context.index:
         app.post("/v1/reload", dependencies=secured)(_reload_route(context))
-    if serve_metrics:
-
-        @app.get("/metrics", include_in_schema=False)
-        async def show_metrics() -> Response:
-            return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
     if context.page is not None:
         from beliefrag.web.page import page_routes  # noqa: PLC0415 (slow to load)
         from beliefrag.web.view.view_app import create_view_app  # noqa: PLC0415 (slow to load)
@@ -104,7 +97,7 @@ def create_app(
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
     app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, programs=programs)
-    app.add_middleware(RequestLog, metrics=context.metrics)
+    app.add_middleware(RequestLog)
     return app
 
 
