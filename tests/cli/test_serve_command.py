@@ -165,7 +165,6 @@ def test_a_taken_port_is_told_before_anything_is_read(beliefrag: Command) -> Non
         (("--docs", "nowhere"), "nowhere"),
         (("--docs", ".", "--otel-text"), "it needs --otel"),
         (("--docs", ".", "--token-file", "none"), "none cannot be read"),
-        (("--docs", ".", "--set", "serve.earlier_turns=guess"), "serve.earlier_turns"),
         (("--docs", ".", "--set", "limits.timeout=0"), "limits.timeout"),
     ],
 )

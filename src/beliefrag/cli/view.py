@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from beliefrag.cli import options
 from beliefrag.cli.options import argument, option
 from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
+
+if TYPE_CHECKING:
+    from beliefrag.web.auth import BrowserKey
 
 _Port = Annotated[int, option("N", "The port; 0 takes a free one.", "--port", min=0, max=65535)]
 
@@ -51,16 +54,16 @@ def view(
     with show_status("reading"):
         source = open_source(path, data or () if own else [*(data or ()), *more], own)
     with ViewServer(source, port) as server:
-        open_address("view", server.address, server.address_once, no_open=no_open)
+        open_address("view", server.key, no_open=no_open)
         print_notice("view: the page stays until Ctrl-C.")
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
 
 
-def open_address(command: str, address: str, address_once: str, *, no_open: bool = False) -> None:
-    """Print an address, and open it in a browser unless told not to."""
-    print_notice(f"{command}: {address}")
-    if not no_open and not _open_browser(address_once):
+def open_address(command: str, key: BrowserKey, *, no_open: bool) -> None:
+    """Print the address of a page, and open it in a browser unless told not to."""
+    print_notice(f"{command}: {key.address}")
+    if not no_open and not _open_browser(key.address_once):
         print_notice(f"{command}: no browser was found here; open the address yourself.")
 
 

@@ -15,13 +15,15 @@ _CHECK_INTERVAL = 1.0
 
 
 def health_routes(service: AnswerService) -> APIRouter:
-    """Return the routes, each with and without the version in its path."""
+    """Return the routes."""
     router = APIRouter()
     checked_at, index_is_ready = float("-inf"), False
 
+    @router.get("/healthz", summary="Whether the server lives")
     async def healthz() -> Response:
         return AsciiJson({"status": "ok"})
 
+    @router.get("/readyz", summary="Whether model and index can be used")
     async def readyz() -> Response:
         nonlocal checked_at, index_is_ready
         if time.monotonic() - checked_at > _CHECK_INTERVAL:
@@ -31,7 +33,4 @@ def health_routes(service: AnswerService) -> APIRouter:
         status = "shutting down" if service.draining else "ready" if ready else "not ready"
         return AsciiJson({"status": status, **parts}, 200 if ready else 503)
 
-    for prefix in ("/v1", ""):
-        router.get(f"{prefix}/healthz", summary="Whether the server lives")(healthz)
-        router.get(f"{prefix}/readyz", summary="Whether model and index can be used")(readyz)
     return router

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -18,9 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.problems import HttpProblem, problem_of_failure
-
-if TYPE_CHECKING:
-    from beliefrag.web.service import Waiting
 
 _log = logging.getLogger(__name__)
 _SCOPE_KEY = "beliefrag.request"
@@ -73,8 +70,6 @@ class RequestRecord:
     calls: list[ModelCall] = field(default_factory=list)
     refused: str | None = None
     """Why the request was refused before an episode began."""
-    waiting: Waiting | None = None
-    """The place of the question in the queue when it came."""
     client_left: bool = False
     _texts: list[str] = field(default_factory=list)
     """The question and the passages of the episode, which must not get into the log."""
@@ -159,13 +154,7 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = {"x-request-id": record.request_id}
-                if record.waiting is not None:
-                    seconds = record.waiting.expected_seconds
-                    headers |= {"x-queue-place": str(record.waiting.place)}
-                    headers |= {} if seconds is None else {"x-queue-seconds": str(seconds)}
-                own = [(name.encode(), value.encode()) for name, value in headers.items()]
-                message["headers"] = [*message["headers"], *own]
+                message["headers"] = [*message["headers"], (b"x-request-id", record.request_id.encode())]
             await send(message)
 
         try:
@@ -190,8 +179,6 @@ class RequestLog:
         route = getattr(scope.get("route"), "path", "none")
         fields = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
-        if record.waiting is not None and record.waiting.place:
-            fields["queue_place"] = record.waiting.place
         level = logging.WARNING if status >= 500 else logging.INFO
         _log.log(level, "request", extra={"fields": fields | record.fields()})
 

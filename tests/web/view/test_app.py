@@ -53,7 +53,7 @@ def test_without_the_key_nothing_is_given(server: ViewServer) -> None:
 
 
 def test_the_printed_address_gives_a_cookie_that_scripts_and_other_sites_cannot_use(server: ViewServer) -> None:
-    path = server.address.removeprefix(f"http://127.0.0.1:{server.port}")
+    path = server.key.address.removeprefix(f"http://127.0.0.1:{server.port}")
     answer = bare(server, path)
     assert (answer.status, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"].lower()
@@ -67,14 +67,14 @@ def test_the_printed_address_gives_a_cookie_that_scripts_and_other_sites_cannot_
     "path", ["/\\evil.com/", "//evil.com/", "/%5Cevil.com/", "/%5c/evil.com", "/\\\\evil.com", "/%2Fevil.com"]
 )
 def test_the_redirect_with_the_key_stays_on_this_server(server: ViewServer, path: str) -> None:
-    token = server.address.partition("?")[2]
+    token = server.key.address.partition("?")[2]
     target = bare(server, f"{path}?{token}").getheader("location") or ""
     assert target.startswith("/") and not target.startswith(("//", "/\\")) and "\\" not in target
 
 
 def test_the_address_on_the_browsers_command_line_works_once(played: Played) -> None:
     with ViewServer(RunSource(played.run, [played.data])) as server:
-        path = server.address_once.removeprefix(f"http://127.0.0.1:{server.port}")
+        path = server.key.address_once.removeprefix(f"http://127.0.0.1:{server.port}")
         assert bare(server, path, "HEAD").status == 403
         first = bare(server, path)
         assert first.status == 303

@@ -149,7 +149,7 @@ def test_no_element_can_be_made_from_text(visitor: Visit) -> None:
 def test_pages_are_readable_in_light_and_dark_and_in_a_narrow_window(
     browser: Browser, server: ViewServer, scheme: str, width: int
 ) -> None:
-    found = visit(browser, server.address, color_scheme=scheme, viewport={"width": width, "height": 800})
+    found = visit(browser, server.key.address, color_scheme=scheme, viewport={"width": width, "height": 800})
     number = episode_id(found, "text=north1&method=beliefrag")
     for path in ("/", "/episodes", f"/episode/{number}", f"/compare/{number}/{number - 1}"):
         page = found.go(path)

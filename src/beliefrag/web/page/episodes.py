@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
+import itertools
 import threading
 from collections.abc import Callable
 
 from beliefrag.record import Episode, Progress
 from beliefrag.types import Question
-from beliefrag.web.answers import hide_private
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts, view_record
 from beliefrag.web.view.sources import EpisodeSource
@@ -19,19 +18,17 @@ _KEPT = 200  # one with its prompts takes about a hundred kilobytes
 class AskedEpisode:
     """One episode that was asked in the page, which `keep` gets when it has ended."""
 
-    def __init__(self, request_id: str, keep: Callable[[AskedEpisode], None], *, show_prompts: bool) -> None:
+    def __init__(self, request_id: str, number: int, keep: Callable[[AskedEpisode], None]) -> None:
         self.request_id = request_id
-        # Nobody can guess the number of another's episode; JavaScript counts exactly up to 53 bits.
-        self.number = 1 + secrets.randbits(52)
-        self.feedback = 0  # verdicts
-        self.show_prompts = show_prompts
-        self._keep = keep
+        self.number = number
         self.record = Episode(method="", question=Question(""))
+        self.feedback = 0  # verdicts
+        self._keep = keep
 
     def on_progress(self, progress: Progress) -> None:
         """Keep the episode that the loop yields at its end."""
         if isinstance(progress, Episode) and progress.outcome is not None:
-            self.record = progress if self.show_prompts else hide_private(progress)
+            self.record = progress
             self._keep(self)
 
     def on_end(self, ending: str, seconds: float) -> None:
@@ -44,14 +41,14 @@ class PageEpisodes(EpisodeSource):
     kind = "page"
     name = "How it got there"
 
-    def __init__(self, *, show_prompts: bool) -> None:
-        self._show_prompts = show_prompts
+    def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
         self._kept: dict[str, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
         """Return what observes an episode, and keeps it once it has ended."""
-        return AskedEpisode(request_id, self._keep, show_prompts=self._show_prompts)
+        return AskedEpisode(request_id, next(self._numbers), self._keep)
 
     def find(self, request_id: str) -> AskedEpisode:
         """Return an episode by the id of its request."""
@@ -64,14 +61,11 @@ class PageEpisodes(EpisodeSource):
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode."""
-        return view_record(self._find_number(number).record, "page", id=number)
+        return view_record(self._find_number(number), "page", id=number)
 
     def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls, or that they are not shown."""
-        asked = self._find_number(number)
-        if not asked.show_prompts:
-            return PromptsView(absent="The operator of this server does not show prompts and replies.")
-        return view_prompts(asked.record)
+        """Return the prompts of its calls."""
+        return view_prompts(self._find_number(number))
 
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:
@@ -80,9 +74,9 @@ class PageEpisodes(EpisodeSource):
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
 
-    def _find_number(self, number: int) -> AskedEpisode:
+    def _find_number(self, number: int) -> Episode:
         with self._lock:
             for asked in self._kept.values():
                 if asked.number == number:
-                    return asked
+                    return asked.record
         raise NotAvailable("This episode is unknown, or no longer kept.")

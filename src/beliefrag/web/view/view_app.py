@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from importlib.resources import files
@@ -147,14 +146,10 @@ class ViewServer:
         except SettingsError as error:
             raise ViewError(error.message, remedy="Name another with --port, or leave --port out.") from None
         self.port: int = self._socket.getsockname()[1]
-        token, once = (secrets.token_urlsafe(24) for _ in range(2))
-        self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
-        """The address with the key; and with a key that works once, for a command line that other users can read."""
-        key = BrowserKey(token, once, self.port)
+        self.key = BrowserKey(self.port, "beliefrag view")
         app = ServerAuth(
             create_view_app(source),
-            browser=key,
-            programs=False,
+            browser=self.key,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
         )
         # The application reports errors itself; the server's own lines would only repeat them.
