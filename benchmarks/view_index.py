@@ -154,7 +154,6 @@ def page_times(index: RunIndex, pages: int, *, by_question: bool) -> list[float]
             dataset=draw.choice(("", *DATASETS)),
             correctness=draw.choice(("", "right", "wrong")),
             actions=draw.choice(("", "VERIFY REWRITE")),
-            least_tokens=draw.choice((None, 5_000)),
             order=draw.choice(list(ORDERS)),
             direction="down" if draw.random() < 0.5 else "up",
             by="question" if by_question else "episode",

@@ -119,7 +119,7 @@ export interface Row {
   cause: string;
 }
 export interface Listing { total: number; offset: number; episodes: Row[] }
-export interface Choices { datasets: string[]; methods: string[]; patterns: { actions: string; episodes: number }[] }
+export interface Choices { datasets: string[]; methods: string[] }
 export interface Neighbours { place: number; total: number; previous: number | null; next: number | null }
 
 export interface Estimate { value: number; low: number | null; high: number | null; questions: number; has_few_questions: boolean }

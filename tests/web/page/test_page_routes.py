@@ -206,12 +206,10 @@ def test_a_file_without_any_right_answer_cannot_be_used(tmp_path: Path) -> None:
         load_user_questions(file, PASSAGES)
 
 
-def test_too_large_and_too_much_feedback_is_refused(app: Asking, browser: httpx2.Client) -> None:
+def test_too_large_feedback_and_feedback_on_nothing_are_refused(browser: httpx2.Client) -> None:
     known = ask(browser)
     huge = {"id": known["id"], "verdict": "wrong", "right_answer": "x" * 100_000}
     assert browser.post("/page/feedback", json=huge).status_code == 413
-    said = [browser.post("/page/feedback", json={"id": known["id"], "verdict": "right"}).status_code for _ in range(25)]
-    assert said == [200] * 20 + [429] * 5
     assert browser.post("/page/feedback", json={"id": "nobody", "verdict": "right"}).status_code == 404
 
 

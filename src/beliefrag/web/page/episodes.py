@@ -22,7 +22,6 @@ class AskedEpisode:
         self.request_id = request_id
         self.number = number
         self.record = Episode(method="", question=Question(""))
-        self.feedback = 0  # verdicts
         self._keep = keep
 
     def on_progress(self, progress: Progress) -> None:

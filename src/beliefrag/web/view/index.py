@@ -227,8 +227,6 @@ class EpisodeFilter(BaseModel):
     outcome: str = ""
     correctness: str = ""
     actions: str = ""
-    least_tokens: _Count | None = None
-    most_tokens: _Count | None = None
     order: Annotated[str, Field(pattern=f"^({'|'.join(ORDERS)})$")] = "file"
     direction: Literal["up", "down"] = "up"
     by: Literal["question", "episode"] = "episode"
@@ -267,12 +265,6 @@ def list_same_question(index: RunIndex, number: int) -> list[Row]:
     return _with_titles(index.rows(f"SELECT {_LISTED} {_FROM} {same} WHERE own.id = ? ORDER BY e.id", (number,)))
 
 
-def action_patterns(index: RunIndex, most: int = 40) -> list[Row]:
-    """Return the sequences of actions that occur, and how many episodes took each, the most frequent first."""
-    query = "SELECT actions, count(*) AS episodes FROM episodes GROUP BY actions ORDER BY 2 DESC, 1 LIMIT ?"
-    return [dict(row) for row in index.rows(query, (most,))]
-
-
 def _with_titles(rows: Iterable[sqlite3.Row]) -> list[Row]:
     return [{**row, "method_title": METHODS.title(row["method"])} for row in map(dict, rows)]
 
@@ -291,10 +283,6 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
         # Spaces on both sides so that only whole actions match.
         clauses.append("instr(' ' || e.actions || ' ', ?)")
         values.append(f" {actions} ")
-    for bound, relation in ((wanted.least_tokens, ">="), (wanted.most_tokens, "<=")):
-        if bound is not None:
-            clauses.append(f"e.tokens {relation} ?")
-            values.append(bound)
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 

@@ -1,69 +1,25 @@
-"""What the pages of a run show beside its episodes: means with intervals."""
+"""What the page of a run shows beside its episodes: means with intervals, and failures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pydantic import computed_field
+from typing import Any
 
 from beliefrag.methods import METHODS
+from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.summary import Summary
-from beliefrag.web.view.schema import PageModel
 
 
-class _OfMethod(PageModel):
-    dataset: str
-    method: str
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def method_title(self) -> str:
-        """The method's name in tables."""
-        return METHODS.title(self.method)
-
-
-class EstimateView(PageModel):
-    """A mean with its interval."""
-
-    value: float
-    low: float | None
-    high: float | None
-    questions: int | None
-    has_few_questions: bool
-
-
-class CellView(_OfMethod):
-    """One method on one dataset, or on the mean of all."""
-
-    episodes: int
-    asked: int
-    failed: int
-    outcomes: Mapping[str, int]
-    measures: Mapping[str, EstimateView | None]
-    tokens_beside_f1: EstimateView | None
-
-
-class FailureView(_OfMethod):
-    """Episodes that failed for one cause."""
-
-    cause: str
-    question_ids: tuple[str, ...]
-
-
-class RunOverview(PageModel):
-    """The numbers of a run."""
-
-    first_line: str
-    complete: bool
-    methods: tuple[str, ...]
-    cells: tuple[CellView, ...]
-    failures: tuple[FailureView, ...]
-    made: Mapping[str, str]
-
-
-def view_run(summary: Summary) -> RunOverview:
-    """Return the summary of a run as the overview page shows it."""
+def view_run(summary: Summary) -> dict[str, Any]:
+    """Return the summary of a run as the overview page shows it: `Overview` in viewer/src/schema.ts."""
     run = summary.run
+    cells = [
+        {
+            **_pick(cell, "dataset", "method", "episodes", "asked", "failed", "outcomes"),
+            "measures": {name: _view_estimate(found) for name, found in cell.measures.items()},
+            "tokens_beside_f1": _view_estimate(cell.tokens_beside_f1),
+        }
+        for cell in summary.cells
+    ]
     made = {
         "made": run.made,
         "model": run.model,
@@ -74,5 +30,20 @@ def view_run(summary: Summary) -> RunOverview:
         "seed": str(run.seed),
         **{f"budget: {name.replace('_', ' ')}": f"{value:,}" for name, value in run.budget.items()},
     }
-    shown = {name: getattr(summary, name) for name in ("first_line", "complete", "cells", "failures")}
-    return RunOverview.model_validate({**shown, "methods": [*run.methods], "made": made})
+    return {
+        "first_line": summary.first_line,
+        "complete": summary.complete,
+        "methods": [*run.methods],
+        "cells": cells,
+        "failures": [_pick(each, "dataset", "method", "cause", "question_ids") for each in summary.failures],
+        "made": made,
+    }
+
+
+def _pick(part: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in names} | {"method_title": METHODS.title(part.method)}
+
+
+def _view_estimate(found: Estimate | None) -> dict[str, Any] | None:
+    names = ("value", "low", "high", "questions", "has_few_questions")
+    return None if found is None else {name: getattr(found, name) for name in names}

@@ -32,9 +32,9 @@ class NotAvailable(BeliefRAGError):
 
 
 class PageModel(BaseModel):
-    """What a page gets, from a record or from the attributes of a result."""
+    """What a page gets."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+    model_config = ConfigDict(frozen=True)
 
 
 class PromptsView(PageModel):

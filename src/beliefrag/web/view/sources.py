@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -20,7 +20,7 @@ from beliefrag.runs.summary import summarise_episodes
 from beliefrag.types import Passage
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.run_datasets import RunDatasets
-from beliefrag.web.view.run_page import RunOverview, view_run
+from beliefrag.web.view.run_page import view_run
 from beliefrag.web.view.schema import (
     EpisodeView,
     GoldView,
@@ -80,7 +80,7 @@ class RunSource(EpisodeSource):
         run = self.record
         self._datasets = RunDatasets(data, run.datasets, own)
         self._summarising = threading.Lock()
-        self._overview: tuple[str, RunOverview] | None = None
+        self._overview: tuple[str, dict[str, Any]] | None = None
         self.index.refresh()
         for name, record in run.datasets.items():
             with contextlib.suppress(NotAvailable):
@@ -98,7 +98,7 @@ class RunSource(EpisodeSource):
         run = (self._folder / RUN_FILE).read_bytes()
         return f"{self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
 
-    def overview(self) -> RunOverview:
+    def overview(self) -> dict[str, Any]:
         """Return the numbers of the run, computed again when it has grown: on a large run that takes seconds."""
         with self._summarising:
             state = self.state

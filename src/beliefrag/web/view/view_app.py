@@ -23,7 +23,6 @@ from beliefrag.web.view.index import (
     LARGEST,
     EpisodeFilter,
     Row,
-    action_patterns,
     find_neighbours,
     list_episodes,
     list_same_question,
@@ -111,8 +110,8 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
 
     @app.get("/api/choices")
     def choices() -> dict[str, Any]:
-        run, patterns = source.record, action_patterns(source.index)
-        return {"datasets": list(run.datasets), "methods": list(run.methods), "patterns": patterns}
+        run = source.record
+        return {"datasets": list(run.datasets), "methods": list(run.methods)}
 
     @app.get("/api/episode/{number:int}/neighbours")
     def neighbours(number: _Number, wanted: Annotated[EpisodeFilter, Query()]) -> Row:
