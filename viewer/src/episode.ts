@@ -1,6 +1,6 @@
 // One episode, whole: how it ended, the belief, the steps, the evidence, the calls.
 
-import { calls, type LoadPrompts } from "./calls.ts";
+import { calls } from "./calls.ts";
 import { charts } from "./charts.ts";
 import { h, type Child } from "./dom.ts";
 import { evidence } from "./evidence.ts";
@@ -11,13 +11,13 @@ import { steps } from "./steps.ts";
 import { line, words } from "./text.ts";
 
 /** The sections of an episode. */
-export function episodeView(episode: Episode, load: LoadPrompts): Child[] {
+export function episodeView(episode: Episode): Child[] {
   return [
     ending(episode),
     section("Belief", charts([episode]) ?? h("p", { class: "muted" }, `${episode.method_title} holds no belief: there is nothing to draw.`)),
     section("Steps", steps(episode)),
     section("Evidence", evidence([episode])),
-    section("Model calls", calls(episode, load)),
+    section("Model calls", calls(episode)),
     section("Made with", made(episode)),
   ];
 }

@@ -1,23 +1,16 @@
 // The page of one episode: from a run with its neighbours and rivals, from a trace, or from the page to ask in.
 
 import { get, getEpisode } from "./api.ts";
-import type { LoadPrompts } from "./calls.ts";
 import { onKey } from "./chrome.ts";
 import { h, replace, type Child } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
 import { currentState, keeping, refresh } from "./refresh.ts";
-import type { About, Episode, Neighbours, Prompts, Row } from "./schema.ts";
+import type { About, Episode, Neighbours, Row } from "./schema.ts";
 import { correctness } from "./signs.ts";
 import { followAnchor } from "./steps.ts";
 import { line, plain } from "./text.ts";
-
-/** Loads the prompts once, when the first call is opened. */
-export function promptsOf(id: number): LoadPrompts {
-  let loading: Promise<Prompts> | undefined;
-  return () => (loading ??= get<Prompts>(`/api/episode/${id}/prompts`));
-}
 
 export async function episodePage(main: HTMLElement, about: About, id: number): Promise<void> {
   const [beside, others] = about.kind === "run"
@@ -31,7 +24,7 @@ export async function episodePage(main: HTMLElement, about: About, id: number): 
     replace(
       main,
       h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
-      episodeView(episode, promptsOf(id)),
+      episodeView(episode),
     );
     restore();
   };

@@ -18,6 +18,7 @@ export interface Search {
 }
 export interface RecordedCall {
   purpose: string;
+  messages: Message[];
   reply: string;
   tokens_in: number;
   tokens_out: number;
@@ -50,7 +51,6 @@ export interface RecordedStep {
   calls: RecordedCall[];
 }
 export interface Message { role: string; content: string }
-export interface Prompts { calls: Message[][]; absent: string }
 export interface Usage { calls: number; tokens_in: number; tokens_out: number; retries: number; searches: number }
 export interface RecordedEpisode {
   dataset: string;

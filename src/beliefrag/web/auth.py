@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -139,16 +139,13 @@ class BrowserKey:
         sends = scope["method"] not in ("GET", "HEAD")
         if sends and not (self.may_send and scope["method"] == "POST"):
             raise HttpProblem(405, "wrong_method", "These pages can only be read.")
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = "" if sends else dict(query).get("token", "")
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        given = "" if sends else query.get("token", "")
         used_once = scope["method"] == "GET" and self.once is not None and _is_same(given, self.once)
         if used_once:
             self.once = None
         if used_once or _is_same(given, self.token):
-            # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
-            rest = urlencode([pair for pair in query if pair[0] != "token"])
-            target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
-            answer = Response(status_code=303, headers={"Location": target})
+            answer = Response(status_code=303, headers={"Location": "/"})
             answer.set_cookie(f"{_COOKIE}_{self.port}", self.token, httponly=True, samesite="strict")
             return answer
         if not self._has_cookie(headers):

@@ -108,7 +108,7 @@ def test_the_page_streams_a_question_and_leads_to_its_trajectory(browser: httpx2
     assert episode["question"] == TRAVEL
     assert episode["record"]["outcome"] == "answered"
     assert episode["thresholds"]["answer"] == pytest.approx(0.5)
-    assert "Travel above the limit" in str(browser.get(f"/api/episode/{number}/prompts").json()["calls"])
+    assert "Travel above the limit" in str(episode["record"]["steps"][-1]["calls"][0]["messages"])
     assert browser.get(f"/episode/{number}").status_code == 200
     assert browser.get(f"/api/episode/{number + 1}").status_code == 404
     assert browser.get("/page/trajectory/nobody").status_code == 404

@@ -105,7 +105,7 @@ def test_an_episode_shows_belief_steps_evidence_calls_and_gold(visitor: Visit) -
     expect(evidence.locator("tr.opened:visible .history")).to_contain_text("Step 2: dropped:")
     call = page.locator(".call").first
     call.locator("summary").click()
-    expect(call).to_contain_text("A run keeps replies and no prompts")
+    expect(call).to_contain_text("a run keeps replies and no prompts")
     expect(call).to_contain_text("read as it was")
 
 

@@ -13,7 +13,7 @@ from tests.support.viewing import SCRIPT
 
 def test_a_trace_holds_the_whole_episode(trace: Path) -> None:
     source = TraceSource(trace)
-    view, prompts = source.episode(0), source.prompts(0)
+    view = source.episode(0)
     record = view.record
     assert (view.origin, record.outcome, record.answer) == ("trace", "stopped", "Larvik")
     assert [step.action for step in record.steps][:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]
@@ -25,9 +25,8 @@ def test_a_trace_holds_the_whole_episode(trace: Path) -> None:
     assert set(view.passages) == set(first.search.added)
     assert any(passage and SCRIPT in passage.text for passage in view.passages.values())
     assert view.thresholds["answer"] == 0.5
-    assert record.usage.calls == len(record.calls) == len(prompts.calls)
-    assert view.question is not None and view.question in prompts.calls[0][-1]["content"]
-    assert not any(call.messages for call in record.calls), "prompts are loaded apart"
+    assert record.usage.calls == len(record.calls)
+    assert view.question is not None and view.question in record.calls[0].messages[-1]["content"]
     assert [call.repairs for call in record.calls[:2]] == [{"repaired": 1}, {}]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from beliefrag.record import Episode, Progress
 from beliefrag.types import Question
 from beliefrag.web.problems import HttpProblem
-from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts, view_record
+from beliefrag.web.view.schema import EpisodeView, NotAvailable, view_record
 from beliefrag.web.view.sources import EpisodeSource
 
 _KEPT = 200  # one with its prompts takes about a hundred kilobytes
@@ -60,11 +60,11 @@ class PageEpisodes(EpisodeSource):
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode."""
-        return view_record(self._find_number(number), "page", id=number)
-
-    def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls."""
-        return view_prompts(self._find_number(number))
+        with self._lock:
+            for asked in self._kept.values():
+                if asked.number == number:
+                    return view_record(asked.record, "page", id=number)
+        raise NotAvailable("This episode is unknown, or no longer kept.")
 
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:
@@ -72,10 +72,3 @@ class PageEpisodes(EpisodeSource):
             self._kept.setdefault(asked.request_id, asked)
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
-
-    def _find_number(self, number: int) -> Episode:
-        with self._lock:
-            for asked in self._kept.values():
-                if asked.number == number:
-                    return asked.record
-        raise NotAvailable("This episode is unknown, or no longer kept.")

@@ -25,9 +25,7 @@ from beliefrag.web.view.schema import (
     EpisodeView,
     GoldView,
     NotAvailable,
-    PromptsView,
     ViewError,
-    view_prompts,
     view_record,
 )
 
@@ -47,11 +45,7 @@ class EpisodeSource(ABC):
 
     @abstractmethod
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode without its prompts, or raise `NotAvailable`."""
-
-    @abstractmethod
-    def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls, or why they are missing."""
+        """Return one episode, or raise `NotAvailable`."""
 
     def close(self) -> None:  # noqa: B027 - most have no files
         """Close files."""
@@ -135,11 +129,6 @@ class RunSource(EpisodeSource):
         licence = run.datasets[key.dataset].licence if key.dataset in run.datasets else ""
         return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
 
-    def prompts(self, number: int) -> PromptsView:
-        """Return what keeps prompts, because a run does not."""
-        self.index.episode(number)
-        return PromptsView(absent="A run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.")
-
     def close(self) -> None:
         """Close the index."""
         self.index.close()
@@ -164,13 +153,9 @@ class TraceSource(EpisodeSource):
 
     def episode(self, number: int) -> EpisodeView:
         """Return the episode; its number is 0."""
-        _check_zero(number)
+        if number:
+            raise NotAvailable(f"Only episode 0 exists here, not episode {number}.")
         return view_record(read_trace(self._path), "trace")
-
-    def prompts(self, number: int) -> PromptsView:
-        """Return its prompts, which a trace holds."""
-        _check_zero(number)
-        return view_prompts(read_trace(self._path))
 
 
 def read_trace(path: Path) -> Episode:
@@ -196,8 +181,3 @@ def read_trace(path: Path) -> Episode:
         torn = Failure(cause="torn", message="The trace ends before the end of the episode.")
         episode = episode.model_copy(update={"outcome": Outcome.FAILED, "error": torn})
     return episode
-
-
-def _check_zero(number: int) -> None:
-    if number:
-        raise NotAvailable(f"Only episode 0 exists here, not episode {number}.")

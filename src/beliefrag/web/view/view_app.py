@@ -71,10 +71,6 @@ def create_view_app(source: EpisodeSource) -> FastAPI:
     def episode(number: _Number) -> Response:
         return Response(to_json_line(source.episode(number)), media_type="application/json")
 
-    @app.get("/api/episode/{number:int}/prompts")
-    def prompts(number: _Number) -> Response:
-        return Response(to_json_line(source.prompts(number)), media_type="application/json")
-
     @app.get("/episode/{number:int}")
     def episode_page(number: _Number) -> Response:
         source.episode(number)
