@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +111,10 @@ def write_run(folder: Path, count: int) -> int:
         versions={},
         model="made up",
         setups=dict.fromkeys(
-            METHODS, MethodRecord(verifier="structured", retriever="none", thresholds=asdict(Thresholds()))
+            METHODS, MethodRecord(verifier="structured", retriever="none", thresholds=Thresholds())
         ),
         prompts={},
-        budget=asdict(Budget()),
+        budget=Budget(),
         judge=None,
         seed=0,
         methods=METHODS,
@@ -154,7 +154,6 @@ def page_times(index: RunIndex, pages: int, *, by_question: bool) -> list[float]
             dataset=draw.choice(("", *DATASETS)),
             correctness=draw.choice(("", "right", "wrong")),
             actions=draw.choice(("", "VERIFY REWRITE")),
-            least_tokens=draw.choice((None, 5_000)),
             order=draw.choice(list(ORDERS)),
             direction="down" if draw.random() < 0.5 else "up",
             by="question" if by_question else "episode",
@@ -180,7 +179,7 @@ def measure(count: int, pages: int) -> dict[str, Any]:
         index.close()
         again = seconds(lambda: RunIndex(folder, database).refresh())
         source = RunSource(folder)
-        overview, kept, differences = seconds(source.overview), seconds(source.overview), seconds(source.differences)
+        overview, kept = seconds(source.overview), seconds(source.overview)
         source.close()
     p95 = times[int(0.95 * len(times))]
     return {
@@ -198,7 +197,6 @@ def measure(count: int, pages: int) -> dict[str, Any]:
             "line of an episode": round(line, 5),
             "overview with its intervals": round(overview, 3),
             "the same overview again": round(kept, 4),
-            "differences": round(differences, 3),
         },
         "beside parsing": {"index it": round(building / parsing, 2), "page, p95": round(p95 / parsing, 4)},
     }

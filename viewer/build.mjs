@@ -19,7 +19,6 @@ if (process.argv.includes("--tests")) {
     outExtension: { ".js": ".mjs" },
   });
 } else {
-  // A classic script: an exported file allows it by its hash, which a browser does not do for modules from a file.
   await build({
     entryPoints: ["app.ts", "app.css", "ask.ts", "ask.css"].map((name) => join(here, "src", name)),
     outdir: assets,

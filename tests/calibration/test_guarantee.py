@@ -107,4 +107,3 @@ def test_it_says_for_which_documents_it_was_made() -> None:
     assert mentions(TENTH.words("f00d"), "at most 10 %", "90 % confidence", "132", "hotpotqa")
     for corpus in ("other", None):
         assert "these documents are others" in TENTH.words(corpus)
-    assert TENTH.coverage == pytest.approx(88 / 132)

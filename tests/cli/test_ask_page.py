@@ -1,4 +1,4 @@
-"""`beliefrag app` and `serve http --page` as processes, and what becomes of the feedback that they keep."""
+"""`beliefrag app` as a process, and what becomes of the feedback that they keep."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Started:
 
 
 @contextlib.contextmanager
-def started(*arguments: str | Path, token: str = "") -> Iterator[Started]:
+def started(*arguments: str | Path) -> Iterator[Started]:
     process = subprocess.Popen(command(*arguments, "--port", "0"), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
@@ -44,7 +44,7 @@ def started(*arguments: str | Path, token: str = "") -> Iterator[Started]:
         while not (found := re.search(r"http://[^\"\s]+/\?token=[^\"\s]+", lines[-1] if lines else "")):
             lines.append(process.stderr.readline())
             assert lines[-1], lines
-        address = found[0].replace("=TOKEN", f"={token}")
+        address = found[0]
         base = address.partition("/?")[0]
         with httpx2.Client(base_url=base, headers={"Origin": base}, timeout=200, trust_env=False) as client:
             assert client.get(address.removeprefix(base)).status_code == 303
@@ -101,29 +101,12 @@ def test_what_was_said_on_the_page_is_what_calibrate_collects_with(
     assert sorted(right) == [False, True]
 
 
-def test_a_server_with_a_page_lets_browsers_in_by_its_token(home: Path, given: list[str | Path]) -> None:
-    token = "t0ken-that-is-secret"
-    (home / "token").write_text(token, encoding="ascii")
-    with started("serve", "http", *given, "--page", "--token-file", home / "token", token=token) as running:
-        assert running.client.get("/").status_code == 200
-        give_feedback(running, "right")
-        base = running.address.partition("/?")[0]
-        program = {"Authorization": f"Bearer {token}"}
-        assert httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}).status_code == 401
-        answered = httpx2.post(f"{base}/v1/ask", json={"question": QUESTION}, headers=program, timeout=200)
-        assert answered.json()["answer"] == "Larvik"
-    assert (home / "feedback.jsonl").exists()
-
-
 def test_what_cannot_work_is_told_before_documents_are_read(
     home: Path, given: list[str | Path], beliefrag: Callable[..., Ran]
 ) -> None:
     ran = beliefrag("app", *given, "--feedback", home / "nowhere" / "said.jsonl")
     assert ran.code == 2
     assert "--feedback" in ran.err
-    ran = beliefrag("serve", "http", *given, "--feedback", home / "said.jsonl")
-    assert ran.code == 2
-    assert "--page" in ran.err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ran = beliefrag("app", *given, "--port", str(taken.getsockname()[1]))
     assert ran.code == 2

@@ -1,4 +1,4 @@
-"""`beliefrag view` and `ask --view`: an address, a page behind it, and Ctrl-C as the way out."""
+"""`beliefrag view`: an address, a page behind it, and Ctrl-C as the way out."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ Command = Callable[..., Ran]
 
 
 @pytest.fixture
-def asking(home: Path) -> tuple[str | Path, ...]:
-    return ("ask", QUESTION, "--docs", write_docs(home), "--model", write_script(home, SURE, ANSWER), *BORROWED)
-
-
-@pytest.fixture
-def trace(beliefrag: Command, asking: tuple[str | Path, ...], home: Path) -> Path:
+def trace(beliefrag: Command, home: Path) -> Path:
+    asking = ("ask", QUESTION, "--docs", write_docs(home), "--model", write_script(home, SURE, ANSWER), *BORROWED)
     assert beliefrag(*asking, "--trace", "trace.jsonl").code == 0
     return home / "trace.jsonl"
 
@@ -62,37 +58,14 @@ def test_a_trace_is_served_until_ctrl_c_which_is_no_failure(trace: Path) -> None
             browser.get("/api/about")
 
 
-def test_ask_shows_its_episode_and_keeps_the_page_and_its_exit_code(asking: tuple[str | Path, ...]) -> None:
-    with serving(*asking, "--view", "--quiet") as (process, browser):
-        wait_for(process, "until Ctrl-C")
-        record = browser.get("/api/episode/0").json()["record"]
-        assert (record["outcome"], record["answer"]) == ("answered", "Larvik")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(200) == 0
-        assert process.stdout is not None
-        assert process.stdout.read() == "Larvik\n"
-
-
-def test_one_episode_is_exported_and_a_file_that_is_there_is_kept(beliefrag: Command, trace: Path, home: Path) -> None:
-    assert beliefrag("view", trace, "--export", "episode.html") == Ran(0, "", "")
-    page = (home / "episode.html").read_text(encoding="utf-8")
-    assert page.startswith("<!doctype html>")
-    assert "Larvik" in page
-    again = beliefrag("view", trace, "--export", "episode.html")
-    assert again.code == 2
-    assert "exists already" in again.err
-    assert (home / "episode.html").read_text(encoding="utf-8") == page
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("nowhere",), "nowhere does not exist"),
         (("docs",), "docs holds no run"),
         (("docs/fram.md",), "docs/fram.md .*trace.*ask --trace"),
-        (("trace.jsonl", "--episode", "3"), "--export"),
-        (("trace.jsonl", "--export", "x.html", "--episode", "3"), "episode 3"),
         (("trace.jsonl", "docs"), "'docs'"),
+        (("trace.jsonl", "--questions", "asked.csv"), "--questions and --docs"),
     ],
 )
 def test_what_cannot_be_viewed_is_told_in_one_line(

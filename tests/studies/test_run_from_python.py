@@ -60,5 +60,5 @@ def test_a_study_that_was_interrupted_goes_on(tmp_path: Path, settings: Settings
 
     how = {"data": data, "out": tmp_path / "studies", "settings": settings, "spec": spec}
     with pytest.raises(KeyboardInterrupt):
-        studies.run(NAME, concurrency=1, progress=stop, **how)  # type: ignore[arg-type]
+        studies.run(NAME, concurrency=1, progress=stop, **how)
     assert studies.run(NAME, **how).numbers["of"] == "static"  # type: ignore[arg-type]

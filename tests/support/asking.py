@@ -12,12 +12,11 @@ from typing import Any
 
 import httpx2
 
-from beliefrag.cli.serve import PageAccess, make_page
 from beliefrag.opening import assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
-from beliefrag.web.page import AskPage
-from beliefrag.web.service import AnswerService
+from beliefrag.web.auth import BrowserKey
+from beliefrag.web.page import AskPage, FeedbackFile, PageEpisodes
 from tests.support.episodes import verdict
 from tests.support.serving import Served, Slow, served
 from tests.support.viewing import HOSTILE
@@ -85,15 +84,12 @@ class Asking:
 def asking(
     folder: Path,
     *,
-    token: str | None = None,
-    own_machine: bool = True,
     replies: Sequence[Mapping[str, Any]] = REPLIES,
     seconds: float = 0.0,
     passages: Sequence[Passage] = PASSAGES,
     settings: Mapping[str, Any] | None = None,
-    **how: Any,
 ) -> Iterator[Asking]:
-    """Serves the page as `beliefrag app` does, or as `serve http --page` where it is not one's own machine."""
+    """Serves the page as `beliefrag app` does."""
     script = folder / "asked.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in replies), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
@@ -104,13 +100,12 @@ def asking(
         assembly, engine=replace(assembly.engine, model=model), harness=replace(assembly.harness, model=model)
     )
     feedback = folder / "feedback.jsonl"
-    addresses: list[str] = []
+    keys: list[BrowserKey] = []
 
-    def page(service: AnswerService, bound: socket.socket) -> tuple[AskPage, dict[str, Any]]:
-        access = PageAccess.for_server(bound, token, command="beliefrag app")
-        addresses.append(access.address.replace("=TOKEN", f"={token}"))
-        made = make_page(feedback, [Path("handbook")], None, show_prompts=own_machine)
-        return made, {"browser": access.key, "programs": not own_machine}
+    def make_key(bound: socket.socket) -> BrowserKey:
+        keys.append(BrowserKey(bound.getsockname()[1], "beliefrag app", may_send=True))
+        return keys[0]
 
-    with served(assembly, chosen, make_page=page, token=token, **how) as running:
-        yield Asking(running, addresses[0], feedback)
+    page = AskPage("handbook", PageEpisodes(), FeedbackFile(feedback))
+    with served(assembly, chosen, make_key=make_key, page=page) as running:
+        yield Asking(running, keys[0].address, feedback)

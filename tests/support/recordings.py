@@ -67,7 +67,7 @@ def recorded(
         versions={},
         model="scripted:made-up",
         prompts={},
-        budget=asdict(Budget()),
+        budget=Budget(),
         judge=None,
         seed=0,
         methods=methods,

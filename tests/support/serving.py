@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx2
 
@@ -19,12 +19,9 @@ from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.opening import Assembly, assemble
 from beliefrag.settings import Settings
 from beliefrag.types import Passage
+from beliefrag.web.auth import BrowserKey
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
-from beliefrag.web.monitoring import ServerMetrics
-
-if TYPE_CHECKING:
-    from beliefrag.web.page import AskPage
 from beliefrag.web.server import AnswerServer, listen
 from beliefrag.web.service import AnswerService
 from tests.support.episodes import verdict
@@ -130,25 +127,20 @@ def served(
     *,
     limits: ServerLimits | None = None,
     token: str | None = None,
-    metrics: bool = True,
     host: str = "127.0.0.1",
     allowed_hosts: tuple[str, ...] = (),
-    make_page: Callable[[AnswerService, socket.socket], tuple[AskPage, dict[str, Any]]] | None = None,
+    make_key: Callable[[socket.socket], BrowserKey] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
     """Serves an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
     bound = listen("127.0.0.1", 0)
-    access: dict[str, Any] = {}
-    if make_page is not None:
-        site["page"], access = make_page(service, bound)
     app = create_app(
-        HttpContext(service, ServerMetrics(service.admission), **site),
+        HttpContext(service, **site),
         token=token,
         host=host,
-        serve_metrics=metrics,
         allowed_hosts=allowed_hosts,
-        **access,
+        browser=make_key(bound) if make_key is not None else None,
     )
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
     server = AnswerServer(app, service)

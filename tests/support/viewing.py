@@ -39,7 +39,7 @@ def hostile_dataset(folder: Path, name: str) -> Path:
 @contextlib.contextmanager
 def client(server: ViewServer) -> Iterator[httpx2.Client]:
     """A client that has followed the printed address, and so has the key."""
-    base, _, key = server.address.partition("/?")
+    base, _, key = server.key.address.partition("/?")
     with httpx2.Client(base_url=base, trust_env=False, timeout=60) as known:
         known.get(f"/?{key}")
         yield known

@@ -26,7 +26,6 @@ ROUTES = [
     ("POST", "/v1/ask"),
     ("POST", "/v1/chat/completions"),
     ("GET", "/v1/models"),
-    ("GET", "/v1/models/beliefrag"),
     ("GET", "/openapi.json"),
     ("GET", "/nowhere"),
 ]
@@ -54,13 +53,8 @@ def test_with_the_token_everything_is_there(locked: Served) -> None:
 
 def test_health_needs_no_token_and_tells_nothing(locked: Served) -> None:
     with locked.client() as client:
-        for path in ("/healthz", "/v1/healthz"):
-            assert client.get(path).json() == {"status": "ok"}
-        for path in ("/readyz", "/v1/readyz"):
-            assert client.get(path).json() == {"status": "ready", "model": True, "index": True}
-        assert client.get("/metrics").status_code == 401
-    with locked.client(headers={"Authorization": f"Bearer {TOKEN}"}) as client:
-        assert "beliefrag_refused_total" in client.get("/metrics").text
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/readyz").json() == {"status": "ready", "model": True, "index": True}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +96,7 @@ def test_on_loopback_its_own_names_are_fine(locked: Served, host: str) -> None:
         "/v1/models/beliefrag/../beliefrag",
         "/v1/models/beliefrag%00",
         "/../etc/passwd",
-        "/v1/../metrics",
+        "/v1/../openapi.json",
         "//etc/passwd",
     ],
 )

@@ -120,18 +120,8 @@ def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:
     assert details(completion.choices[0].message)["ignored"] == ["user"]
 
 
-def test_earlier_turns_are_passed_over_where_the_operator_says_so(tmp_path: Path) -> None:
-    with served(*opened(tmp_path), earlier_turns="ignore") as server, client_of(server) as client:
-        completion = client.chat.completions.create(model="beliefrag", messages=CONVERSATION)
-    assert details(completion.choices[0].message)["ignored"] == ["messages[0]", "messages[1]"]
-
-
 def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> None:
     with served(*opened(tmp_path), model_name="org/own") as server, client_of(server) as client:
         assert [model.id for model in client.models.list()] == ["org/own"]
-        assert client.models.retrieve("org/own").id == "org/own"
-        for other in ("gpt-4o", "../../etc/passwd"):
-            with pytest.raises(openai.NotFoundError):
-                client.models.retrieve(other)
-            with pytest.raises(openai.NotFoundError, match="Ask for 'org/own'"):
-                client.chat.completions.create(model=other, messages=ASKED)
+        with pytest.raises(openai.NotFoundError, match="Ask for 'org/own'"):
+            client.chat.completions.create(model="gpt-4o", messages=ASKED)

@@ -28,5 +28,5 @@ export function opened({ record, reasons, ...more }: EpisodeView): Episode {
   const steps = record.steps.map((step, place) => ({ ...step, why: reasons[place] ?? "" }));
   const calls = steps.flatMap((step) => step.calls.map((call) => ({ ...call, step: step.number })));
   const unfinished = record.calls_before_failure.map((call) => ({ ...call, step: steps.length }));
-  return { ...record, ...more, steps, calls: [...calls, ...unfinished], outcome: record.outcome ?? "running", question_id: record.question.id };
+  return { ...record, ...more, steps, calls: [...calls, ...unfinished], outcome: record.outcome ?? "", question_id: record.question.id };
 }

@@ -1,22 +1,15 @@
-// Which page this is: by its address, or an exported file that brings its episode along.
+// Which page this is, by its address.
 
-import { get, opened } from "./api.ts";
+import { get } from "./api.ts";
 import { frame, onKey, problem } from "./chrome.ts";
 import { comparePage } from "./compare_page.ts";
 import { h, replace } from "./dom.ts";
-import { episodeView, question } from "./episode.ts";
 import { episodePage } from "./episode_page.ts";
 import { episodesPage } from "./episodes_page.ts";
 import { overviewPage } from "./overview_page.ts";
-import type { About, EpisodeView, Prompts } from "./schema.ts";
-import { plain } from "./text.ts";
+import type { About } from "./schema.ts";
 
 async function start(): Promise<void> {
-  const exported = document.getElementById("exported");
-  if (exported) {
-    showExported(JSON.parse(exported.textContent ?? "") as { episode: EpisodeView; prompts: Prompts });
-    return;
-  }
   const about = await get<About>("/api/about");
   const path = location.pathname;
   const links = about.kind === "run"
@@ -34,13 +27,6 @@ async function start(): Promise<void> {
   } catch (error) {
     replace(main, problem(error));
   }
-}
-
-function showExported({ episode: view, prompts }: { episode: EpisodeView; prompts: Prompts }): void {
-  const episode = opened(view);
-  const main = frame("exported episode", []);
-  document.title = `${plain(episode.question ?? episode.question_id, 60)} \u2013 ${episode.method_title}`;
-  replace(main, h("div", { class: "top" }, question(episode)), episodeView(episode, () => Promise.resolve(prompts)));
 }
 
 start().catch((error: unknown) => { document.body.replaceChildren(problem(error)); });

@@ -46,9 +46,7 @@ export function waitingFor({ name, data }: StreamEvent): string | null {
   if (name === "call_started") return CALLS[text(data["purpose"])] ?? "Asking the model";
   if (name === "waiting") {
     const place = Number(data["place"] ?? 0);
-    const wait = Number(data["expected_seconds"] ?? 0);
-    if (!place) return "Beginning";
-    return `Other questions come first: place ${place} in the queue${wait ? `, about ${wait} s` : ""}`;
+    return place ? `Other questions come first: place ${place} in the queue` : "Beginning";
   }
   return name === "started" ? "Searching" : null;
 }

@@ -1,16 +1,14 @@
-// The model calls of an episode as a waterfall: each opens to its prompt, loaded when it is wanted, and its reply.
+// The model calls of an episode as a waterfall: each opens to its prompt and its reply.
 
 import { h, replace, type Child } from "./dom.ts";
 import { count, seconds } from "./format.ts";
-import type { Call, Episode, Message, Prompts } from "./schema.ts";
+import type { Call, Episode, Message } from "./schema.ts";
 import { line, words } from "./text.ts";
 import { numberedPassages } from "./verdicts.ts";
 import { describe, drawBar, waterfall, type Waterfall } from "./waterfall.ts";
 
-export type LoadPrompts = () => Promise<Prompts>;
-
 /** The calls by steps. The first `skip` of them are left out; `total` is the length of the axis of time. */
-export function calls(episode: Episode, load: LoadPrompts, skip = 0, total = 0): HTMLElement {
+export function calls(episode: Episode, skip = 0, total = 0): HTMLElement {
   if (episode.calls.length === 0) return h("p", { class: "muted" }, "No model was asked.");
   const time = waterfall(episode.calls);
   const bySteps = new Map<number, [Call, number][]>();
@@ -26,22 +24,17 @@ export function calls(episode: Episode, load: LoadPrompts, skip = 0, total = 0):
         "section",
         { class: "calls" },
         h("h3", {}, `Step ${step + 1}`, h("span", { class: "muted" }, ` ${count(made.length, "call")}`)),
-        made.map(([call, place]) => entry(call, place, load, { ...time, total: Math.max(total, time.total) })),
+        made.map(([call, place]) => entry(call, place, { ...time, total: Math.max(total, time.total) })),
       ),
     ),
   );
 }
 
-function entry(call: Call, place: number, load: LoadPrompts, time: Waterfall): HTMLElement {
-  const prompt = h("div", {}, h("p", { class: "muted" }, "The prompt is being looked up."));
-  let asked = false;
+function entry(call: Call, place: number, time: Waterfall): HTMLElement {
+  const prompt = h("div", {});
+  // A prompt is long: it is drawn when it is wanted.
   const opened = (event: Event): void => {
-    if (asked || !(event.currentTarget as HTMLDetailsElement).open) return;
-    asked = true;
-    load().then(
-      (prompts) => replace(prompt, messages(prompts, place, call.reply)),
-      (error: unknown) => replace(prompt, h("p", { class: "warn" }, error instanceof Error ? error.message : String(error))),
-    );
+    if ((event.currentTarget as HTMLDetailsElement).open && !prompt.hasChildNodes()) replace(prompt, messages(call));
   };
   return h(
     "details",
@@ -63,9 +56,8 @@ function entry(call: Call, place: number, load: LoadPrompts, time: Waterfall): H
   );
 }
 
-function messages(prompts: Prompts, place: number, reply: string): Child {
-  const prompt = prompts.calls[place];
-  if (!prompt) return h("p", { class: "note" }, line(prompts.absent || "The prompt of this call was not recorded.", 1000));
+function messages({ messages: prompt, reply }: Call): Child {
+  if (prompt.length === 0) return h("p", { class: "note" }, "It was not recorded: a run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.");
   return [
     prompt.map(({ role, content }) => h("div", { class: "message" }, h("span", { class: "role" }, line(role, 30)), words(content))),
     verdicts(prompt, reply),

@@ -90,7 +90,7 @@ function themeButton(): HTMLElement {
   return button;
 }
 
-// A file from disk may have no storage: then the choice lasts as long as the page.
+// Storage may be blocked: then the choice lasts as long as the page.
 function remembered(): string | null {
   try {
     return localStorage.getItem("theme");

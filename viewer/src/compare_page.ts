@@ -7,7 +7,7 @@ import { onKey } from "./chrome.ts";
 import { alikeCalls, alikeSteps, parting } from "./difference.ts";
 import { h, replace, type Child } from "./dom.ts";
 import { ended, goldAnswers, question, scores, section, spent, supportKept } from "./episode.ts";
-import { promptsOf, rivalLinks } from "./episode_page.ts";
+import { rivalLinks } from "./episode_page.ts";
 import { evidence } from "./evidence.ts";
 import { count, percent, seconds, whole } from "./format.ts";
 import type { Episode, Row } from "./schema.ts";
@@ -95,12 +95,12 @@ function callsApart(pair: Pair): Child {
   if (pair.every((episode) => episode.calls.length === 0)) return h("p", { class: "muted" }, "No model was asked in either.");
   const alike = alikeCalls(left, right);
   const total = Math.max(...pair.map((episode) => waterfall(episode.calls).total));
-  if (alike === left.calls.length && alike === right.calls.length) return [h("p", {}, "Both made the same calls, with the same replies."), calls(left, promptsOf(left.id))];
+  if (alike === left.calls.length && alike === right.calls.length) return [h("p", {}, "Both made the same calls, with the same replies."), calls(left)];
   return [
     alike > 0 && h("details", { class: "folded", "data-key": "alike calls" },
       h("summary", {}, `The first ${alike === 1 ? "call is" : `${alike} calls are`} the same in both`),
-      calls({ ...left, calls: left.calls.slice(0, alike) }, promptsOf(left.id), 0, total)),
-    sides(pair, (episode) => (episode.calls.length > alike ? calls(episode, promptsOf(episode.id), alike, total) : h("p", { class: "muted" }, `It made no more than ${count(alike, "call")}.`))),
+      calls({ ...left, calls: left.calls.slice(0, alike) }, 0, total)),
+    sides(pair, (episode) => (episode.calls.length > alike ? calls(episode, alike, total) : h("p", { class: "muted" }, `It made no more than ${count(alike, "call")}.`))),
   ];
 }
 

@@ -1,6 +1,6 @@
 // One episode, whole: how it ended, the belief, the steps, the evidence, the calls.
 
-import { calls, type LoadPrompts } from "./calls.ts";
+import { calls } from "./calls.ts";
 import { charts } from "./charts.ts";
 import { h, type Child } from "./dom.ts";
 import { evidence } from "./evidence.ts";
@@ -11,13 +11,13 @@ import { steps } from "./steps.ts";
 import { line, words } from "./text.ts";
 
 /** The sections of an episode. */
-export function episodeView(episode: Episode, load: LoadPrompts): Child[] {
+export function episodeView(episode: Episode): Child[] {
   return [
     ending(episode),
     section("Belief", charts([episode]) ?? h("p", { class: "muted" }, `${episode.method_title} holds no belief: there is nothing to draw.`)),
     section("Steps", steps(episode)),
     section("Evidence", evidence([episode])),
-    section("Model calls", calls(episode, load)),
+    section("Model calls", calls(episode)),
     section("Made with", made(episode)),
   ];
 }
@@ -25,7 +25,6 @@ export function episodeView(episode: Episode, load: LoadPrompts): Child[] {
 /** The question as a heading; its id where the text is not here. */
 export function question(episode: Episode): HTMLElement {
   if (episode.question !== null) return h("h1", { class: "question" }, words(episode.question, 600));
-  if (episode.origin === "live") return h("h1", { class: "question" }, "Waiting for the question");
   return h("h1", { class: "question" }, "Question ", line(episode.question_id, 100));
 }
 
@@ -40,11 +39,10 @@ function ending(episode: Episode): HTMLElement {
     "section",
     { class: "panel ending", "aria-label": "How it ended" },
     h("dl", {},
-      row("answer", episode.answer === null ? h("span", { class: "muted" }, episode.outcome === "running" ? "not yet" : "none") : h("strong", {}, words(episode.answer, 600))),
+      row("answer", episode.answer === null ? h("span", { class: "muted" }, "none") : h("strong", {}, words(episode.answer, 600))),
       episode.best_guess !== null && row("best guess", words(episode.best_guess, 600)),
       episode.gold !== null && row("gold answer", goldAnswers(episode)),
       row("outcome", [outcome(episode.outcome), scored && [" ", correctness(correctnessOf(episode.metrics)), h("span", {}, scores(episode))]]),
-      episode.waiting !== "" && row("waiting for", h("span", { class: "waiting" }, line(episode.waiting, 100))),
       episode.answerability !== null && row("confidence", percent(episode.answerability)),
       episode.citations.length > 0 && row(episode.answer === null ? "nearest" : "rests on", citations(episode)),
       ended(episode) !== "" && episode.error === null && row("reason", words(ended(episode), 800)),

@@ -1,70 +1,48 @@
-// The page of one episode: from a run with its neighbours and rivals, from a trace, or while it happens.
+// The page of one episode: from a run with its neighbours and rivals, from a trace, or from the page to ask in.
 
 import { get, getEpisode } from "./api.ts";
-import type { LoadPrompts } from "./calls.ts";
-import { announcer, onKey, problem } from "./chrome.ts";
+import { onKey } from "./chrome.ts";
 import { h, replace, type Child } from "./dom.ts";
 import { episodeView, question } from "./episode.ts";
 import { listed } from "./episodes_page.ts";
 import { share, whole } from "./format.ts";
 import { currentState, keeping, refresh } from "./refresh.ts";
-import type { About, Episode, Neighbours, Prompts, Row } from "./schema.ts";
+import type { About, Episode, Neighbours, Row } from "./schema.ts";
 import { correctness } from "./signs.ts";
 import { followAnchor } from "./steps.ts";
 import { line, plain } from "./text.ts";
-
-/** Milliseconds between two looks at an episode that runs now. */
-const LIVE_PAUSE = 200;
-
-/** Loads the prompts once, when the first call is opened. */
-export function promptsOf(id: number): LoadPrompts {
-  let loading: Promise<Prompts> | undefined;
-  return () => (loading ??= get<Prompts>(`/api/episode/${id}/prompts`));
-}
 
 export async function episodePage(main: HTMLElement, about: About, id: number): Promise<void> {
   const [beside, others] = about.kind === "run"
     ? await Promise.all([get<Neighbours>(`/api/episode/${id}/neighbours${listed()}`), get<Row[]>(`/api/episode/${id}/others`)])
     : [null, []];
-  const isLive = about.kind === "live";
-  const say = isLive ? announcer() : null;
-  let [running, taken] = [true, 0];
   const draw = async (): Promise<void> => {
     const episode = await getEpisode(id);
     const name = episode.question ?? episode.question_id;
-    document.title = name === "" ? "Waiting \u2013 BeliefRAG viewer" : `${plain(name, 60)} \u2013 ${isLive ? episode.outcome : episode.method_title}`;
+    document.title = `${plain(name, 60)} \u2013 ${episode.method_title}`;
     const restore = keeping(main);
     replace(
       main,
-      h("div", { class: "top" }, question(episode), tools(episode, beside, others, isLive)),
-      episodeView(episode, promptsOf(id)),
+      h("div", { class: "top" }, question(episode), tools(episode, beside, others)),
+      episodeView(episode),
     );
     restore();
-    const last = episode.steps.at(-1);
-    if (last && episode.steps.length > taken) say?.(`Step ${episode.steps.length}: ${last.action}`);
-    [running, taken] = [episode.outcome === "running", episode.steps.length];
-    if (!running) say?.("The episode has ended.");
   };
-  // An episode of a run or of the page to ask in has ended; another can still grow.
-  const drawn = isLive || about.kind === "trace" ? await currentState() : null;
+  // An episode of a run or of the page to ask in has ended; a trace can still grow.
+  const drawn = about.kind === "trace" ? await currentState() : null;
   await draw();
   followAnchor();
   keys(beside, others, id);
-  if (drawn === null) return;
-  refresh(draw, drawn, isLive ? LIVE_PAUSE : undefined, () => {
-    if (isLive && running) main.prepend(problem("The connection is lost: the command has ended, or was interrupted."));
-  });
+  if (drawn !== null) refresh(draw, drawn);
 }
 
-function tools(episode: Episode, beside: Neighbours | null, others: readonly Row[], isLive: boolean): HTMLElement {
+function tools(episode: Episode, beside: Neighbours | null, others: readonly Row[]): HTMLElement {
   const rivals = others.filter((other) => other.id !== episode.id);
   return h(
     "div",
     { class: "tools" },
-    isLive && h("span", { class: episode.outcome === "running" ? "tag running" : "tag" }, episode.outcome === "running" ? "live" : "ended"),
     h("span", { class: "muted" }, [episode.method_title, episode.dataset].filter(Boolean).map((name, place) => [place > 0 && " on ", line(name, 40)])),
     beside && place(beside),
-    h("a", { class: "button", href: `/episode/${episode.id}/export`, download: true }, "export as one file"),
     rivals.length > 0 && rivalLinks("Set beside", rivals, null, (other) => `/compare/${episode.id}/${other}`),
   );
 }

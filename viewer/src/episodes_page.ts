@@ -11,7 +11,7 @@ import { line } from "./text.ts";
 
 const PAGES = { question: 30, episode: 100 };
 const PAUSE = 150;
-export const FILTERS = ["by", "text", "dataset", "method", "outcome", "correctness", "actions", "least_tokens", "most_tokens", "order", "direction"] as const;
+export const FILTERS = ["by", "text", "dataset", "method", "outcome", "correctness", "actions", "order", "direction"] as const;
 
 interface Column { readonly name: string; readonly order: string; readonly title: string; readonly about?: string; readonly number?: boolean; readonly show: (row: Row) => Child }
 
@@ -145,10 +145,7 @@ function filters(choices: Choices, changed: () => void): HTMLFormElement {
     choice("method", "method", choices.methods),
     choice("outcome", "outcome", ["answered", "stopped", "abstained", "failed"]),
     choice("correctness", "correct", ["right", "partly", "wrong", "unscored"]),
-    field("actions", "actions", { list: "patterns", placeholder: "VERIFY REWRITE", title: "actions that follow each other" }),
-    h("datalist", { id: "patterns" }, choices.patterns.map(({ actions: value, episodes }) => h("option", { value }, `${whole(episodes)} episodes`))),
-    field("least_tokens", "tokens from", { type: "number", min: 0, class: "short" }),
-    field("most_tokens", "to", { type: "number", min: 0, class: "short" }),
+    field("actions", "actions", { placeholder: "VERIFY REWRITE", title: "actions that follow each other" }),
   );
   return form;
 }

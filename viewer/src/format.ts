@@ -19,12 +19,6 @@ export function seconds(value: number | null | undefined): string {
   return value === null || value === undefined ? "\u2013" : `${value.toFixed(1)} s`;
 }
 
-/** A difference: its sign is always there, and the minus is one that is as wide as the plus. */
-export function signed(value: number, digits: number): string {
-  const told = Math.abs(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  return `${/[1-9]/.test(told) ? (value < 0 ? "\u2212" : "+") : ""}${told}`;
-}
-
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 }

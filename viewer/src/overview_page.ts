@@ -2,12 +2,11 @@
 
 import { get } from "./api.ts";
 import { onKey, problem } from "./chrome.ts";
-import { differences } from "./differences.ts";
 import { h, replace, s, type Child } from "./dom.ts";
 import { figure } from "./figure.ts";
 import { interval, mean, whole } from "./format.ts";
 import { currentState, refresh } from "./refresh.ts";
-import type { Cell, Differences, Estimate, Overview } from "./schema.ts";
+import type { Cell, Estimate, Overview } from "./schema.ts";
 import { line } from "./text.ts";
 
 interface Column { readonly name: string; readonly title: string; readonly about?: string; readonly value: (cell: Cell) => number | string; readonly show: (cell: Cell) => Child }
@@ -25,11 +24,10 @@ const MEASURES: [string, string, string][] = [
 export async function overviewPage(main: HTMLElement): Promise<void> {
   const drawn = await currentState();
   let run = await get<Overview>("/api/run");
-  let compared: Differences | null = null;
   document.title = "Run \u2013 BeliefRAG viewer";
   const asked = new URLSearchParams(location.search);
   const chosen = { dataset: asked.get("dataset") ?? "", method: asked.get("method") ?? "", order: asked.get("order") ?? "", down: asked.get("direction") === "down" };
-  const [status, picture, summary, table, paired, failed] = [h("p", { role: "status" }), h("div", {}), h("div", {}), h("div", { class: "scroll" }), h("div", {}), h("div", {})];
+  const [status, picture, summary, table, failed] = [h("p", { role: "status" }), h("div", {}), h("div", {}), h("div", { class: "scroll" }), h("div", {})];
   const datasets = (): string[] => [...new Set(run.cells.map((cell) => cell.dataset))];
   const filter = h("input", { type: "search", value: chosen.method, placeholder: "filter methods", "aria-label": "Filter methods", input: () => { chosen.method = filter.value; show(); } });
   const select = h("select", { "aria-label": "Dataset", change: () => { chosen.dataset = select.value; show(); } },
@@ -54,24 +52,16 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
       show();
       table.querySelector<HTMLElement>(`[data-order="${name}"]`)?.focus();
     }));
-    const waiting = h("p", { class: "muted" }, "Computing the intervals \u2026");
-    replace(paired, heading("Differences", over), compared ? differences(compared, drawn) : waiting);
     replace(failed, run.failures.length > 0 && failures(run));
   }
 
   const columns = (): Column[] => shownColumns(run.cells);
-  // It takes seconds on a large run: the rest is shown before.
-  const compare = (): Promise<void> => get<Differences>("/api/run/differences").then(
-    (found) => { compared = found; show(); },
-    (error: unknown) => { replace(paired, heading("Differences", ""), problem(error)); },
-  );
   replace(
     main,
     h("h1", { class: "aside" }, "Run"),
     status,
     h("div", { class: "filters" }, select, filter),
     h("section", { class: "panel glance", "aria-label": "At one glance" }, picture, summary),
-    h("section", { class: "panel", "aria-label": "Differences" }, paired),
     h("section", { class: "panel", "aria-label": "Numbers" }, table),
     failed,
     h("section", { class: "panel" }, h("h2", {}, "Made with"), h("dl", { class: "made" }, Object.entries(run.made).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, line(value, 120)))))),
@@ -79,16 +69,10 @@ export async function overviewPage(main: HTMLElement): Promise<void> {
   onKey(["/"], "filter methods", () => { filter.focus(); });
   onKey(["e"], "all episodes", () => { location.href = "/episodes"; });
   show();
-  void compare();
   refresh(async () => {
     run = await get<Overview>("/api/run");
     show();
-    await compare();
   }, drawn);
-}
-
-function heading(title: string, over: string): HTMLElement {
-  return h("h2", {}, title, over !== "" && h("span", { class: "muted" }, " ", line(over, 60)));
 }
 
 function shownColumns(cells: readonly Cell[]): Column[] {

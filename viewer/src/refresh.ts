@@ -11,20 +11,19 @@ export async function currentState(): Promise<string> {
 }
 
 /** Calls `draw` when there is more to show than at `drawn`, until the server has ended. Slow drawings are made less often. */
-export function refresh(draw: () => Promise<void>, drawn: string, least = PAUSE, lost = (): void => undefined): void {
+export function refresh(draw: () => Promise<void>, drawn: string): void {
   let known = drawn;
-  let wait = least;
+  let wait = PAUSE;
   const look = async (): Promise<void> => {
     try {
       const state = await currentState();
       if (state !== known && !document.hidden) {
         const began = performance.now();
         await draw();
-        wait = Math.max(least, 10 * (performance.now() - began));
+        wait = Math.max(PAUSE, 10 * (performance.now() - began));
         known = state;
       }
     } catch {
-      lost();
       return;
     }
     setTimeout(() => { void look(); }, wait);

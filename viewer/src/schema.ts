@@ -18,6 +18,7 @@ export interface Search {
 }
 export interface RecordedCall {
   purpose: string;
+  messages: Message[];
   reply: string;
   tokens_in: number;
   tokens_out: number;
@@ -50,7 +51,6 @@ export interface RecordedStep {
   calls: RecordedCall[];
 }
 export interface Message { role: string; content: string }
-export interface Prompts { calls: Message[][]; absent: string }
 export interface Usage { calls: number; tokens_in: number; tokens_out: number; retries: number; searches: number }
 export interface RecordedEpisode {
   dataset: string;
@@ -74,7 +74,7 @@ export interface RecordedEpisode {
   calls_before_failure: RecordedCall[];
 }
 export interface EpisodeView {
-  origin: "run" | "trace" | "live";
+  origin: "run" | "trace" | "page";
   id: number;
   record: RecordedEpisode;
   method_title: string;
@@ -83,7 +83,6 @@ export interface EpisodeView {
   passages: Record<string, Passage | null>;
   thresholds: Record<string, number>;
   gold: { answers: string[]; supporting: string[] | null } | null;
-  waiting: string;
   notes: string[];
   licence: string;
 }
@@ -120,7 +119,7 @@ export interface Row {
   cause: string;
 }
 export interface Listing { total: number; offset: number; episodes: Row[] }
-export interface Choices { datasets: string[]; methods: string[]; patterns: { actions: string; episodes: number }[] }
+export interface Choices { datasets: string[]; methods: string[] }
 export interface Neighbours { place: number; total: number; previous: number | null; next: number | null }
 
 export interface Estimate { value: number; low: number | null; high: number | null; questions: number; has_few_questions: boolean }
@@ -143,7 +142,4 @@ export interface Overview {
   failures: { cause: string; dataset: string; method: string; method_title: string; question_ids: string[] }[];
   made: Record<string, string>;
 }
-export interface Difference { difference: Estimate; is_clear: boolean }
-export interface Paired { dataset: string; method: string; method_title: string; f1: Difference; tokens: Difference }
-export interface Differences { reference_title: string; differences: Paired[] }
-export interface About { kind: "run" | "trace" | "live" | "page"; name: string }
+export interface About { kind: "run" | "trace" | "page"; name: string }

@@ -49,7 +49,7 @@ test("steps are shown in words", () => {
   assert.equal(stepLine({ name: "step", data: { action: "VERIFY", dropped: ["1"] } })?.text, "Put 1 passage aside that did not help");
   assert.equal(stepLine({ name: "call_started", data: {} }), null);
   assert.equal(waitingFor({ name: "call_started", data: { purpose: "answer" } }), "Writing the answer");
-  assert.equal(waitingFor({ name: "waiting", data: { place: 2, expected_seconds: 30 } }), "Other questions come first: place 2 in the queue, about 30 s");
+  assert.equal(waitingFor({ name: "waiting", data: { place: 2 } }), "Other questions come first: place 2 in the queue");
 });
 
 test("an answer says why it ended so and what would change it", () => {

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { alikeCalls, alikeSteps, parting } from "../src/difference.ts";
-import { reading } from "../src/differences.ts";
-import { signed } from "../src/format.ts";
 import { overlap, placeLabels, type Box } from "../src/labels.ts";
 import { occurrences, segments, spansOf } from "../src/spans.ts";
 import type { Call, Episode, Step } from "../src/schema.ts";
@@ -63,18 +61,6 @@ test("two episodes part at the first step that does something else", () => {
   assert.equal(alikeSteps(left, left), 2);
   assert.equal(parting(left, { ...left, method_title: "D", steps: left.steps.slice(0, 1) }, 1), "D has ended, A goes on with VERIFY");
   assert.equal(alikeCalls(episode({ calls: [call({}), call({ reply: "y" })] }), episode({ calls: [call({}), call({})] })), 1);
-});
-
-test("a difference is clear only where its interval shows it", () => {
-  const difference = { value: 0.1, low: -0.1, high: 0.3, questions: 30, has_few_questions: false };
-  assert.equal(reading({ difference, is_clear: false }), "no clear difference");
-  assert.equal(reading({ difference: { ...difference, has_few_questions: true }, is_clear: false }), "too few questions");
-  assert.equal(reading({ difference, is_clear: true }), "clearly better");
-  assert.equal(reading({ difference: { ...difference, value: -0.1 }, is_clear: true }), "clearly worse");
-});
-
-test("a difference has its sign, and none has none", () => {
-  assert.deepEqual([signed(0.1234, 3), signed(-1234.4, 0), signed(0, 3), signed(-0.0001, 3)], ["+0.123", "\u22121,234", "0.000", "0.000"]);
 });
 
 test("no name covers a point or another name, however the points lie", () => {

@@ -54,7 +54,6 @@ def ask(
     as_json: Annotated[bool, flag("--json", "Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, flag("--quiet", "Print only the answer.", "-q")] = False,
     trace: Annotated[Path | None, option("FILE", "Write every step to this new file, as JSON Lines.")] = None,
-    view: Annotated[bool, flag("--view", "Show the steps in a browser too, until Ctrl-C.")] = False,
 ) -> None:
     """Answer a question from documents, searching only as much as needed.
 
@@ -69,7 +68,7 @@ def ask(
         further = [Path(question), *(further or ())]
         question = None
     if question is None:
-        _check_prompt(**{"--json": as_json, "--trace": trace, "--view": view})
+        _check_prompt(**{"--json": as_json, "--trace": trace})
     elif not question.strip():
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
     elif not is_text(question):
@@ -89,10 +88,6 @@ def ask(
         # The trace comes first: if it cannot be written, nothing has been paid for yet.
         observers: list[Callable[[Progress], object]] = [stack.enter_context(open_trace(trace))] if trace else []
         assembly = open_assembly(settings, docs=paths, index=documents.index)
-        if view:
-            from beliefrag.cli.view import serve_live_page, wait_for_interrupt
-
-            observers.append(stack.enter_context(serve_live_page()))
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
         episode = asyncio.run(run_episode(Question(question), assembly, display=display, observers=observers))
         if as_json:
@@ -100,8 +95,6 @@ def ask(
         elif quiet:
             print_answer(episode)
         print_failure(episode)
-        if view:
-            wait_for_interrupt()
     raise typer.Exit(exit_code(episode))
 
 

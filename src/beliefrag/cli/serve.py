@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import secrets
-import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 from pydantic import Field
@@ -22,9 +20,7 @@ from beliefrag.cli.output import print_notice
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
-    from beliefrag.web.auth import BrowserKey
     from beliefrag.web.limits import ServerLimits
-    from beliefrag.web.page import AskPage
     from beliefrag.web.service import AnswerService
 
 app = typer.Typer(help="Answer other programs over the network.", no_args_is_help=True)
@@ -35,9 +31,7 @@ _EMBEDDED_TIMEOUT = 900.0
 _PAGE_SECONDS = 3_600.0
 """How long a question may take on the page. The person who asked watches it, and can stop it."""
 _NAMES_SHOWN = 3
-FEEDBACK_FILE = Path("feedback.jsonl")
 
-Feedback = Annotated[Path | None, option("FILE", "Where feedback is kept; by default feedback.jsonl.", "--feedback")]
 _Host = Annotated[str | None, option("ADDRESS", f"Where to listen; {_LOOPBACK} by default.")]
 _Port = Annotated[int | None, option("N", "8080 by default, for mcp 8081; 0 takes a free one.", min=0, max=65535)]
 
@@ -93,17 +87,10 @@ class HttpOptions:
 
     section: ClassVar[str] = "serve"
 
-    page: Annotated[bool, flag("--page", "Serve the page of 'beliefrag app' too; its address is printed.")] = False
-    feedback: Feedback = None
-    metrics: Annotated[bool, flag("--metrics", "Serve /metrics for Prometheus.")] = False
     otel: Annotated[bool, flag("--otel", "Send OpenTelemetry traces, as the OTEL_* variables say.")] = False
     otel_text: Annotated[bool, flag("--otel-text", "Let traces hold questions, passages, prompts and replies.")] = False
     model_name: str = "beliefrag"
     """The model name at the OpenAI-compatible addresses."""
-    earlier_turns: Literal["refuse", "ignore"] = "refuse"
-    """What to do with the earlier turns of a chat: each question is answered alone."""
-    show_prompts: bool = False
-    """Whether streamed events include prompts and replies."""
 
 
 @app.command()
@@ -124,20 +111,33 @@ def http(
     Example: beliefrag serve http --docs handbook/
     """
     from beliefrag.web.auth import read_token
+    from beliefrag.web.http import HttpContext, create_app
     from beliefrag.web.request_log import json_log
+    from beliefrag.web.server import listen, serve
 
-    if how.feedback is not None and not how.page:
-        raise typer.BadParameter("it needs --page", param_hint="--feedback")
     if how.otel_text and not how.otel:
         raise typer.BadParameter("it needs --otel", param_hint="--otel-text")
     paths = join_paths(documents.docs, further)
     settings = given.load()
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
-    served = _Served(settings, paths, documents.index, limits.for_server(settings), how)
-    port = 8080 if port is None else port
-    with json_log(sys.stderr):
-        _serve_http(served, address, port, token=token, allowed_hosts=access.allowed_host or ())
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(json_log(sys.stderr))
+        # The address comes first: if it is taken, no document was read in vain.
+        bound = stack.enter_context(listen(address, 8080 if port is None else port))
+        make_observer = None
+        if how.otel:
+            from beliefrag.integrations.otel import open_tracing
+
+            traces = open_tracing(text=how.otel_text)
+            stack.callback(traces.close)
+            make_observer = traces.episode
+        service = _open_service(settings, paths, documents.index, limits.for_server(settings))
+        context = HttpContext(
+            service, model_name=how.model_name, make_observer=make_observer, docs=paths, index=documents.index
+        )
+        server = create_app(context, token=token, host=address, allowed_hosts=access.allowed_host or ())
+        serve(server, service, bound)
 
 
 @with_settings("model", "base_url", "method", "retriever")
@@ -148,28 +148,42 @@ def ask_page(
     given: GivenSettings,
     port: Annotated[int, option("N", "The port; 0 takes a free one.", min=0, max=65535)] = 8082,
     no_open: options.NoOpen = False,
-    feedback: Feedback = None,
+    feedback: Annotated[Path, option("FILE", "Where feedback is kept.", "--feedback")] = Path("feedback.jsonl"),
 ) -> None:
     """Ask questions on a page in the browser, which opens quotes in their documents.
 
     Example: beliefrag app --docs handbook/
     """
     from beliefrag.cli.view import open_address
+    from beliefrag.web.auth import BrowserKey
+    from beliefrag.web.http import HttpContext, create_app
+    from beliefrag.web.page import AskPage, FeedbackFile, PageEpisodes
+    from beliefrag.web.server import listen, serve
 
     paths = join_paths(documents.docs, further)
     settings = given.load()
     limits = LimitOptions(timeout=_PAGE_SECONDS, grace=1.0).for_server(settings)
-    how = HttpOptions(page=True, feedback=feedback, show_prompts=True)
+    page = AskPage(name_documents(paths, documents.index), PageEpisodes(), FeedbackFile(feedback))
 
-    def show(access: PageAccess) -> None:
-        open_address("app", access.address, access.address_once, no_open=no_open)
-        print_notice(f"app: feedback is kept in {feedback or FEEDBACK_FILE}; the page stays until Ctrl-C.")
+    def show() -> None:
+        open_address("app", key, no_open=no_open)
+        print_notice(f"app: feedback is kept in {feedback}; the page stays until Ctrl-C.")
 
+    with _print_failures(), listen(_LOOPBACK, port) as bound:
+        key = BrowserKey(bound.getsockname()[1], "beliefrag app", may_send=True)
+        service = _open_service(settings, paths, documents.index, limits)
+        context = HttpContext(service, docs=paths, index=documents.index, page=page)
+        serve(create_app(context, browser=key), service, bound, on_listening=show)
+
+
+@contextlib.contextmanager
+def _print_failures() -> Iterator[None]:
+    """Print why a question failed, while it is entered. The page itself shows only the kind of error."""
     log, notices = logging.getLogger("beliefrag.web"), _Notices(logging.WARNING)
     log.addHandler(notices)
     log.propagate = False
     try:
-        _serve_http(_Served(settings, paths, documents.index, limits, how), _LOOPBACK, port, show_page=show)
+        yield
     finally:
         log.removeHandler(notices)
         log.propagate = True
@@ -184,115 +198,21 @@ class _Notices(logging.Handler):
         print_notice(f"warning: {record.getMessage()} failed: {why}" if why else f"warning: {record.getMessage()}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
-    """What a server answers from, and how."""
+def _open_service(
+    settings: Settings, docs: list[Path] | None, index: Path | None, limits: ServerLimits
+) -> AnswerService:
+    """Open the model and the documents."""
+    from beliefrag.cli.ask import open_assembly
+    from beliefrag.web.service import AnswerService
 
-    settings: Settings
-    docs: list[Path] | None
-    index: Path | None
-    limits: ServerLimits
-    how: HttpOptions = HttpOptions()
-
-    def open(self) -> AnswerService:
-        """Open the model and the documents."""
-        from beliefrag.cli.ask import open_assembly
-        from beliefrag.web.service import AnswerService
-
-        return AnswerService(open_assembly(self.settings, docs=self.docs, index=self.index), self.settings, self.limits)
+    return AnswerService(open_assembly(settings, docs=docs, index=index), settings, limits)
 
 
-def _serve_http(
-    served: _Served,
-    host: str,
-    port: int,
-    *,
-    token: str | None = None,
-    allowed_hosts: Sequence[str] = (),
-    show_page: Callable[[PageAccess], None] | None = None,
-) -> None:
-    """Serve until a signal. With `show_page` there is nothing but the page, for the person at this machine."""
-    from beliefrag.web.http import HttpContext, create_app
-    from beliefrag.web.monitoring import ServerMetrics
-    from beliefrag.web.server import listen, serve
-
-    how = served.how
-    with contextlib.ExitStack() as stack:
-        # The address comes first: if it is taken, no document was read in vain.
-        bound = stack.enter_context(listen(host, port))
-        traces = page = browser = on_listening = None
-        if how.otel:
-            from beliefrag.integrations.otel import open_tracing
-
-            traces = open_tracing(text=how.otel_text)
-            stack.callback(traces.close)
-        service = served.open()
-        if how.page:
-            command = "beliefrag app" if show_page else "beliefrag serve http --page"
-            access = PageAccess.for_server(bound, token, command=command)
-            page = make_page(how.feedback, served.docs, served.index, show_prompts=how.show_prompts)
-            browser = access.key
-            on_listening = functools.partial(show_page or _log_page, access)
-        context = HttpContext(
-            service,
-            ServerMetrics(service.admission),
-            page=page,
-            model_name=how.model_name,
-            earlier_turns=how.earlier_turns,
-            show_prompts=how.show_prompts and not show_page,
-            make_observer=traces.episode if traces is not None else None,
-            docs=served.docs,
-            index=served.index,
-        )
-        server = create_app(
-            context,
-            token=token,
-            host=host,
-            allowed_hosts=allowed_hosts,
-            serve_metrics=how.metrics,
-            browser=browser,
-            programs=show_page is None,
-        )
-        serve(server, service, bound, on_listening=on_listening)
-
-
-@dataclass(frozen=True, slots=True)
-class PageAccess:
-    """The key of a page, and the addresses that hold it."""
-
-    key: BrowserKey
-    address: str
-    address_once: str
-    """With a key that works once, for a command line that other users can read."""
-
-    @classmethod
-    def for_server(cls, bound: socket.socket, token: str | None, *, command: str) -> PageAccess:
-        """Return the access to a server that listens on a socket; the server's token is the key if it has one."""
-        from beliefrag.web.auth import BrowserKey
-
-        host, port = bound.getsockname()[:2]
-        given = token or secrets.token_urlsafe(24)
-        once = secrets.token_urlsafe(24)
-        base = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        # The token of a server belongs to its operator and is never printed.
-        shown = "TOKEN" if token else given
-        key = BrowserKey(given, once, port, command=command, may_send=True)
-        return cls(key, f"{base}/?token={shown}", f"{base}/?token={once}")
-
-
-def make_page(feedback: Path | None, docs: Sequence[Path] | None, index: Path | None, *, show_prompts: bool) -> AskPage:
-    """Return the page of a server, named after its documents."""
-    from beliefrag.web.page import AskPage, FeedbackFile, PageEpisodes
-
+def name_documents(docs: Sequence[Path] | None, index: Path | None) -> str:
+    """Return the title of a page on these documents."""
     names = [path.resolve().name or str(path) for path in [*(docs or ()), *([index] if index else ())]]
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    episodes = PageEpisodes(show_prompts=show_prompts)
-    return AskPage(", ".join(names[:_NAMES_SHOWN]) + more, episodes, FeedbackFile(feedback or FEEDBACK_FILE))
-
-
-def _log_page(access: PageAccess) -> None:
-    # The servers' own logger so that their log holds the address of the page too.
-    logging.getLogger("beliefrag.web.page").info("page", extra={"fields": {"page": access.address}})
+    return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
 @app.command()
@@ -325,9 +245,11 @@ def mcp(
     # A character takes at most twelve bytes of JSON; the rest is for what the protocol puts around it.
     grace = limits.grace if over_http else 0.0
     fitting = replace(limits, request_bytes=12 * limits.question_chars + 16_384, grace=grace)
-    served = _Served(settings, paths, documents.index, fitting.for_server(settings, usual_timeout=300.0))
+    open_service = functools.partial(
+        _open_service, settings, paths, documents.index, fitting.for_server(settings, usual_timeout=300.0)
+    )
     if not over_http:
-        service = served.open()
+        service = open_service()
         with json_log(sys.stderr):
             serve_mcp_stdio(service)
         return
@@ -338,8 +260,7 @@ def mcp(
     address = host or _LOOPBACK
     token = read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.
-    with listen(address, 8081 if port is None else port) as bound:
-        service = served.open()
-        with json_log(sys.stderr):
-            tools = create_mcp_app(service, token=token, host=address, allowed_hosts=access.allowed_host or ())
-            serve(tools, service, bound)
+    with listen(address, 8081 if port is None else port) as bound, json_log(sys.stderr):
+        service = open_service()
+        tools = create_mcp_app(service, token=token, host=address, allowed_hosts=access.allowed_host or ())
+        serve(tools, service, bound)

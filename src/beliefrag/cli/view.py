@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,24 +17,12 @@ from beliefrag.cli.output import print_notice, show_status
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
-    from beliefrag.record import Progress
-    from beliefrag.web.view import RunSource, TraceSource
+    from beliefrag.web.auth import BrowserKey
 
 _Port = Annotated[int, option("N", "The port; 0 takes a free one.", "--port", min=0, max=65535)]
 
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER")
 """One of these is set where a Linux machine has a screen for a browser."""
-
-
-@contextlib.contextmanager
-def serve_live_page() -> Iterator[Callable[[Progress], object]]:
-    """Serve a page that shows an episode as it happens; return what takes its steps."""
-    from beliefrag.web.view import LiveSource, ViewServer
-
-    source = LiveSource()
-    with ViewServer(source) as server:
-        open_address("view", server.address, server.address_once)
-        yield source.add
 
 
 def view(
@@ -49,18 +36,14 @@ def view(
     docs: Annotated[list[Path] | None, option("PATH...", "The run's documents; needs --questions.")] = None,
     port: _Port = 0,
     no_open: options.NoOpen = False,
-    export: Annotated[Path | None, option("FILE", "Write one episode to this new HTML file, and end.")] = None,
-    episode: Annotated[int | None, option("N", "Which episode of a run to export.", min=0)] = None,
 ) -> None:
     """Look at a run or a trace in a browser: numbers, episodes, and each decision with what it rests on.
 
     Example: beliefrag view runs/first --data data
     """
     from beliefrag.bench.own_questions import OwnDocuments
-    from beliefrag.web.view import RunSource, ViewServer, open_source
+    from beliefrag.web.view import ViewServer, open_source
 
-    if episode is not None and export is None:
-        raise typer.BadParameter("it is only for --export: give --export too", param_hint="--episode")
     if further and not (data or docs):
         raise typer.BadParameter(f"{str(further[0])!r} is unexpected", param_hint="RUN|TRACE")
     if (questions is None) != (not docs):
@@ -70,42 +53,18 @@ def view(
     own = OwnDocuments(questions, (*(docs or ()), *more)) if questions is not None else None
     with show_status("reading"):
         source = open_source(path, data or () if own else [*(data or ()), *more], own)
-    if export is None:
-        with ViewServer(source, port) as server:
-            open_address("view", server.address, server.address_once, no_open=no_open)
-            wait_for_interrupt()
-        return
-    try:
-        if isinstance(source, RunSource) and episode is None:
-            raise typer.BadParameter("a run has many episodes; name one with --episode", param_hint="--export")
-        _export(source, episode or 0, export)
-    finally:
-        source.close()
+    with ViewServer(source, port) as server:
+        open_address("view", server.key, no_open=no_open)
+        print_notice("view: the page stays until Ctrl-C.")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
 
 
-def _export(source: RunSource | TraceSource, number: int, file: Path) -> None:
-    from beliefrag.web.view import export_page
-
-    page = export_page(source.episode(number), source.prompts(number))
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(page)
-    except FileExistsError:
-        raise SettingsError(f"The file {file} exists already.", remedy="Name another one.") from None
-
-
-def open_address(command: str, address: str, address_once: str, *, no_open: bool = False) -> None:
-    """Print an address, and open it in a browser unless told not to."""
-    print_notice(f"{command}: {address}")
-    if not no_open and not _open_browser(address_once):
+def open_address(command: str, key: BrowserKey, *, no_open: bool) -> None:
+    """Print the address of a page, and open it in a browser unless told not to."""
+    print_notice(f"{command}: {key.address}")
+    if not no_open and not _open_browser(key.address_once):
         print_notice(f"{command}: no browser was found here; open the address yourself.")
-
-
-def wait_for_interrupt() -> None:
-    """Wait for Ctrl-C, which ends a viewer."""
-    print_notice("view: the page stays until Ctrl-C.")
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
 
 
 def _open_browser(address: str) -> bool:

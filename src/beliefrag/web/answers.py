@@ -109,9 +109,9 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     }
 
 
-def step_record(step: Step, *, prompts: bool) -> dict[str, Any]:
-    """Return a step with excerpts, and without prompts, replies and drafts unless the operator shows them."""
-    record = (step if prompts else hide_private(step)).model_dump(mode="json", exclude={"passages"})
+def step_record(step: Step) -> dict[str, Any]:
+    """Return a step with excerpts, and without prompts, replies and drafts."""
+    record = hide_private(step).model_dump(mode="json", exclude={"passages"})
     return record | {"passages": {name: show_passage(passage) for name, passage in step.passages.items()}}
 
 

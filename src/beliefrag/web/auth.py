@@ -11,11 +11,12 @@ import hmac
 import ipaddress
 import os
 import re
+import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -29,11 +30,9 @@ TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 _MIN_TOKEN = 16
 _MAX_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
-_OPEN_PATHS = frozenset({"/healthz", "/readyz", "/v1/healthz", "/v1/readyz"})
+_OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """They need no token: they only answer yes or no, to whatever watches the server."""
 _COOKIE = "beliefrag_view"
-_FROM_PAGE = "beliefrag.from_page"
-"""Set in the scope of a request that a browser with the key has sent."""
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 PAGE_POLICY = (
@@ -117,11 +116,21 @@ class BrowserKey:
     pages may send something, they must be pages of this very server.
     """
 
-    token: str
-    once: str | None
     port: int
-    command: str = "beliefrag view"
+    command: str
     may_send: bool = False
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    once: str | None = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    def address(self) -> str:
+        """The address that holds the key."""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+    @property
+    def address_once(self) -> str:
+        """The address with the key that works once, for a command line that other users can read."""
+        return f"http://127.0.0.1:{self.port}/?token={self.once}"
 
     def check(self, scope: Scope, headers: Headers) -> Response | None:
         """Move the key from the address into a cookie, and afterwards read it from there; else raise a problem."""
@@ -130,28 +139,23 @@ class BrowserKey:
         sends = scope["method"] not in ("GET", "HEAD")
         if sends and not (self.may_send and scope["method"] == "POST"):
             raise HttpProblem(405, "wrong_method", "These pages can only be read.")
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = "" if sends else dict(query).get("token", "")
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        given = "" if sends else query.get("token", "")
         used_once = scope["method"] == "GET" and self.once is not None and _is_same(given, self.once)
         if used_once:
             self.once = None
         if used_once or _is_same(given, self.token):
-            # Browsers read two slashes, or a backslash, at the beginning as the name of another machine.
-            rest = urlencode([pair for pair in query if pair[0] != "token"])
-            target = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
-            answer = Response(status_code=303, headers={"Location": target})
+            answer = Response(status_code=303, headers={"Location": "/"})
             answer.set_cookie(f"{_COOKIE}_{self.port}", self.token, httponly=True, samesite="strict")
             return answer
-        if not self.has_cookie(headers):
+        if not self._has_cookie(headers):
             words = f"Open the whole address that '{self.command}' printed: it holds a key."
             raise HttpProblem(403, "no_key", words)
         if sends and not _is_same_origin(headers):
             raise HttpProblem(403, "other_origin", "Only a page of this server may send this.")
-        scope[_FROM_PAGE] = True
         return None
 
-    def has_cookie(self, headers: Headers) -> bool:
-        """Return whether a request has the cookie with the key."""
+    def _has_cookie(self, headers: Headers) -> bool:
         try:
             morsel = SimpleCookie(headers.get("cookie", "")).get(f"{_COOKIE}_{self.port}")
         except CookieError:
@@ -159,24 +163,17 @@ class BrowserKey:
         return morsel is not None and _is_same(morsel.value, self.token)
 
 
-def came_from_page(scope: Scope) -> bool:
-    """Return whether a browser with the key has sent a request."""
-    return scope.get(_FROM_PAGE, False) is True
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class ServerAuth:
     """Middleware that refuses requests for other hosts and without the credential, and adds the protective headers.
 
-    On a server with pages, browsers show their key everywhere, and programs, which show the token if it has one, may
-    call their own addresses unless `programs` is false.
+    A server with pages is for a browser with its key alone; any other is for programs, with the token if it has one.
     """
 
     app: ASGIApp
     hosts: AllowedHosts
     token: str | None = None
     browser: BrowserKey | None = None
-    programs: bool = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or refuse it."""
@@ -194,8 +191,6 @@ class ServerAuth:
 
     def _check(self, scope: Scope) -> Response | None:
         headers, browser = Headers(scope=scope), self.browser
-        if browser and self.programs and _is_for_programs(scope["path"]) and not browser.has_cookie(headers):
-            browser = None
         try:
             if "content-length" in headers and "transfer-encoding" in headers:
                 # A proxy may believe the one and this server the other, and then they disagree where the request ends.
@@ -220,10 +215,6 @@ class ServerAuth:
         if not (_is_same(given.strip(), self.token) and scheme.lower() == "bearer"):
             words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
             raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})
-
-
-def _is_for_programs(path: str) -> bool:
-    return path.startswith("/v1/") or path in _OPEN_PATHS or path in ("/metrics", "/openapi.json")
 
 
 def _is_same_origin(headers: Headers) -> bool:

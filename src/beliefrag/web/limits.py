@@ -28,7 +28,7 @@ class ServerLimits:
     grace: float = 30.0
     """Seconds for running episodes at shutdown."""
     heartbeat: float = 15.0
-    """Seconds of silence after which a stream gets a comment, and between two messages about the queue."""
+    """Seconds of silence after which a stream gets a comment."""
     body_seconds: float = 10.0
     """Seconds for a request's body."""
     connections: int = 1_000

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -18,10 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beliefrag.record import Episode, ModelCall, Progress, Step
 from beliefrag.web.problems import HttpProblem, problem_of_failure
-
-if TYPE_CHECKING:
-    from beliefrag.web.monitoring import ServerMetrics
-    from beliefrag.web.service import Waiting
 
 _log = logging.getLogger(__name__)
 _SCOPE_KEY = "beliefrag.request"
@@ -62,7 +58,7 @@ class ClientDisconnected(Exception):
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What is known about one request, for the log and the counters. It never holds text of the request."""
+    """What is known about one request, for the log. It never holds text of the request."""
 
     request_id: str
     outcome: str | None = None
@@ -74,8 +70,6 @@ class RequestRecord:
     calls: list[ModelCall] = field(default_factory=list)
     refused: str | None = None
     """Why the request was refused before an episode began."""
-    waiting: Waiting | None = None
-    """The place of the question in the queue when it came."""
     client_left: bool = False
     _texts: list[str] = field(default_factory=list)
     """The question and the passages of the episode, which must not get into the log."""
@@ -142,10 +136,9 @@ def refuse(scope: Scope, problem: HttpProblem) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class RequestLog:
-    """The outermost middleware: it logs and counts every request, and answers if a handler breaks."""
+    """The outermost middleware: it logs every request, and answers if a handler breaks."""
 
     app: ASGIApp
-    metrics: ServerMetrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and log what became of it."""
@@ -161,13 +154,7 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = {"x-request-id": record.request_id}
-                if record.waiting is not None:
-                    seconds = record.waiting.expected_seconds
-                    headers |= {"x-queue-place": str(record.waiting.place)}
-                    headers |= {} if seconds is None else {"x-queue-seconds": str(seconds)}
-                own = [(name.encode(), value.encode()) for name, value in headers.items()]
-                message["headers"] = [*message["headers"], *own]
+                message["headers"] = [*message["headers"], (b"x-request-id", record.request_id.encode())]
             await send(message)
 
         try:
@@ -190,11 +177,8 @@ class RequestLog:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         # The route's pattern and not the path, because a path can hold anything.
         route = getattr(scope.get("route"), "path", "none")
-        self.metrics.on_request(method, route, status, seconds, record.refused)
         fields = {"request_id": record.request_id, "method": method, "route": route, "status": status}
         fields["ms"] = round(1000 * seconds, 1)
-        if record.waiting is not None and record.waiting.place:
-            fields["queue_place"] = record.waiting.place
         level = logging.WARNING if status >= 500 else logging.INFO
         _log.log(level, "request", extra={"fields": fields | record.fields()})
 

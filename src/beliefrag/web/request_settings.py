@@ -12,7 +12,6 @@ from beliefrag.opening import Assembly, change_policy
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 
-_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
@@ -32,15 +31,7 @@ class RequestBudget(StrictBody):
     tokens: _Count | None = Field(default=None, description="most tokens before the final answer")
 
 
-class RequestThresholds(StrictBody):
-    """When this episode answers and when it declines."""
-
-    answer: _Share | None = Field(default=None, description="answer from this answerability on")
-    decline_below: _Share | None = Field(default=None, description="decline instead of answering below it")
-    abstain: bool | None = Field(default=None, description="false always gives the best answer there is")
-
-
-class CommonSettings(StrictBody):
+class RequestSettings(StrictBody):
     """Settings that every client may send with a question, within the server's limits."""
 
     budget: RequestBudget = RequestBudget()
@@ -48,13 +39,6 @@ class CommonSettings(StrictBody):
         default=None,
         description="largest share of wrong answers among those given; needs a guarantee in the server's calibration",
     )
-
-
-class RequestSettings(CommonSettings):
-    """Settings for one request, within the server's limits."""
-
-    thresholds: RequestThresholds = RequestThresholds()
-    confidence: _OpenShare | None = Field(default=None, description="the probability with which max_error must hold")
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
@@ -72,23 +56,20 @@ def assembly_for_request(service: AnswerService, wanted: RequestSettings | None)
     """Return the server's assembly under the settings that a request asks for, if the server can meet them."""
     if wanted is None:
         return service.assembly
-    settings = service.settings
-    given: dict[str, Any] = wanted.model_dump(exclude_none=True)
-    budget, thresholds = given.pop("budget"), given.pop("thresholds")
+    settings, max_error = service.settings, wanted.max_error
+    budget = wanted.budget.model_dump(exclude_none=True)
     for name, value in budget.items():
         if value > (most := getattr(service.limits.budget, name)):
             words = f"A budget of {value} {name} is more than this server allows."
             raise _refusal(f"budget.{name}", words, remedy=f"Ask for at most {most}.", code="above_cap")
-    # The operator's guarantee holds for all clients.
-    for name, sign in (("max_error", 1), ("confidence", -1)) if settings.max_error is not None else ():
-        if name in given and sign * given[name] > sign * (own := getattr(settings, name)):
-            words = f"This server guarantees {name} {own:g}, and a request cannot weaken it."
-            raise _refusal(name, words, code="weaker_guarantee")
-    if settings.max_error is None and wanted.max_error is None and wanted.confidence is not None:
-        raise _refusal("confidence", "confidence needs max_error: it is the probability with which it must hold.")
+    given: dict[str, Any] = {"budget": replace(settings.budget, **budget)}
+    if max_error is not None:
+        if settings.max_error is not None and max_error > settings.max_error:
+            # The operator's guarantee holds for all clients.
+            words = f"This server guarantees max_error {settings.max_error:g}, and a request cannot weaken it."
+            raise _refusal("max_error", words, code="weaker_guarantee")
+        given["max_error"] = max_error
     try:
-        given["budget"] = replace(settings.budget, **budget)
-        given["thresholds"] = replace(settings.thresholds, **thresholds)
         return change_policy(service.assembly, settings.model_copy(update=given))
     except ValueError as error:
         raise _refusal("", f"{error}.") from None

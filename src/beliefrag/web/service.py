@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,8 +25,8 @@ _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
 _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
 """The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
-_WEIGHT = 0.2
-"""Weight of the latest episode in the moving average of durations."""
+_RETRY_BUSY = 5
+"""Seconds after which a client that was refused may ask again."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
 
@@ -37,26 +36,21 @@ class Waiting:
 
     place: int
     """1 for the next one to begin; 0 if the question begins at once."""
-    expected_seconds: int | None
-    """The estimated wait; None until the first question has been answered."""
 
     def __str__(self) -> str:
-        when = "" if self.expected_seconds is None else f", about {self.expected_seconds} s"
-        return f"waiting, place {self.place}{when}"
+        return f"waiting, place {self.place}"
 
 
 class AdmissionQueue:
     """A fixed number of places with a first-in, first-out queue in front of them."""
 
-    def __init__(self, places: int, queue: int, *, notice_seconds: float = 15.0) -> None:
+    def __init__(self, places: int, queue: int) -> None:
         self._places = places
         self._queue = queue
-        self._notice_seconds = notice_seconds
         self.in_flight = 0
         """How many places are taken."""
         # One event for each waiting request, set whenever it moves up.
         self._line: list[asyncio.Event] = []
-        self._average: float | None = None
 
     @property
     def waiting(self) -> int:
@@ -65,25 +59,22 @@ class AdmissionQueue:
 
     @contextlib.asynccontextmanager
     async def place(self, on_wait: Callable[[Waiting], None] = lambda _: None) -> AsyncIterator[None]:
-        """Hold a place while the context is entered; report the wait at once, at each change and every few seconds.
+        """Hold a place while the context is entered; report the wait at once and at each change.
 
         Without a free place or room in the queue, raise the problem `busy`.
         """
         if self._line or self.in_flight >= self._places:
             if len(self._line) >= self._queue:
                 words = f"{self.in_flight} requests are being answered and {self.waiting} are waiting."
-                raise _later(429, "busy", words, self._expected_seconds(self.waiting + 1) or 1)
+                raise _later(429, "busy", words)
             await self._wait_for_turn(on_wait)
         else:
-            on_wait(Waiting(0, 0))
+            on_wait(Waiting(0))
         self.in_flight += 1
-        began = time.monotonic()
         try:
             yield
         finally:
             self.in_flight -= 1
-            seconds = time.monotonic() - began
-            self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
             self._move_up()
 
     async def _wait_for_turn(self, on_wait: Callable[[Waiting], None]) -> None:
@@ -91,12 +82,9 @@ class AdmissionQueue:
         self._line.append(moved)
         try:
             while self._line[0] is not moved or self.in_flight >= self._places:
-                place = self._line.index(moved) + 1
-                on_wait(Waiting(place, self._expected_seconds(place)))
+                on_wait(Waiting(self._line.index(moved) + 1))
                 moved.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._notice_seconds):
-                        await moved.wait()
+                await moved.wait()
         finally:
             self._line.remove(moved)
             self._move_up()
@@ -104,10 +92,6 @@ class AdmissionQueue:
     def _move_up(self) -> None:
         for moved in self._line:
             moved.set()
-
-    def _expected_seconds(self, place: int) -> int | None:
-        """Estimate the wait at this place of the queue from the average duration of the episodes that ended."""
-        return None if self._average is None else max(1, math.ceil(place * self._average / self._places))
 
 
 class EpisodeObserver(Protocol):
@@ -126,7 +110,7 @@ class AnswerService:
         self.limits = limits
         self.settings = settings.model_copy(update={"budget": replace(settings.budget, **lowered)})
         self.assembly = change_policy(assembly, self.settings)
-        self.admission = AdmissionQueue(limits.concurrency, limits.queue, notice_seconds=limits.heartbeat)
+        self.admission = AdmissionQueue(limits.concurrency, limits.queue)
         self.draining = False
         self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -281,8 +265,9 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 def _shutting_down() -> HttpProblem:
-    return _later(503, "shutting_down", "The server is shutting down.", 5)
+    return _later(503, "shutting_down", "The server is shutting down.")
 
 
-def _later(status: int, code: str, words: str, seconds: int) -> HttpProblem:
-    return HttpProblem(status, code, words, remedy=f"Ask again in {seconds} s.", headers={"Retry-After": str(seconds)})
+def _later(status: int, code: str, words: str) -> HttpProblem:
+    headers = {"Retry-After": str(_RETRY_BUSY)}
+    return HttpProblem(status, code, words, remedy=f"Ask again in {_RETRY_BUSY} s.", headers=headers)

@@ -22,18 +22,10 @@ from tests.support.messages import mentions
 from tests.support.serving import events
 from tests.support.viewing import HOSTILE
 
-TOKEN = "t0ken-that-nobody-guesses"
-
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
     with asking(tmp_path_factory.mktemp("app")) as running:
-        yield running
-
-
-@pytest.fixture
-def shared(tmp_path: Path) -> Iterator[Asking]:
-    with asking(tmp_path, token=TOKEN, own_machine=False) as running:
         yield running
 
 
@@ -110,14 +102,13 @@ def test_the_page_streams_a_question_and_leads_to_its_trajectory(browser: httpx2
     leads = browser.get(f"/page/trajectory/{result['id']}")
     assert leads.status_code == 303
     number = int(re.fullmatch(r"/episode/(\d+)", leads.headers["location"])[1])  # type: ignore[index]
-    assert number < 2**53
     about = browser.get("/api/about").json()
     assert (about["kind"], about["name"]) == ("page", "How it got there")
     episode = browser.get(f"/api/episode/{number}").json()
     assert episode["question"] == TRAVEL
     assert episode["record"]["outcome"] == "answered"
     assert episode["thresholds"]["answer"] == pytest.approx(0.5)
-    assert "Travel above the limit" in str(browser.get(f"/api/episode/{number}/prompts").json()["calls"])
+    assert "Travel above the limit" in str(episode["record"]["steps"][-1]["calls"][0]["messages"])
     assert browser.get(f"/episode/{number}").status_code == 200
     assert browser.get(f"/api/episode/{number + 1}").status_code == 404
     assert browser.get("/page/trajectory/nobody").status_code == 404
@@ -215,12 +206,10 @@ def test_a_file_without_any_right_answer_cannot_be_used(tmp_path: Path) -> None:
         load_user_questions(file, PASSAGES)
 
 
-def test_too_large_and_too_much_feedback_is_refused(app: Asking, browser: httpx2.Client) -> None:
+def test_too_large_feedback_and_feedback_on_nothing_are_refused(browser: httpx2.Client) -> None:
     known = ask(browser)
     huge = {"id": known["id"], "verdict": "wrong", "right_answer": "x" * 100_000}
     assert browser.post("/page/feedback", json=huge).status_code == 413
-    said = [browser.post("/page/feedback", json={"id": known["id"], "verdict": "right"}).status_code for _ in range(25)]
-    assert said == [200] * 20 + [429] * 5
     assert browser.post("/page/feedback", json={"id": "nobody", "verdict": "right"}).status_code == 404
 
 
@@ -253,34 +242,6 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_pa
     for path in (tmp_path, tmp_path / "nowhere" / "feedback.jsonl"):
         with pytest.raises(SettingsError, match="--feedback"):
             FeedbackFile(path)
-
-
-def test_programs_keep_their_token_and_browsers_get_in_by_it(shared: Asking) -> None:
-    with shared.served.client() as program:
-        assert program.post("/v1/ask", json={"question": TRAVEL}).status_code == 401
-        assert program.get("/v1/healthz").json() == {"status": "ok"}
-        assert program.get("/").status_code == 403
-        program.headers["Authorization"] = f"Bearer {TOKEN}"
-        answer = program.post("/v1/ask", json={"question": TRAVEL})
-        assert answer.status_code == 200
-        assert program.get("/page/about").status_code == 403
-    with shared.browser() as client:
-        assert client.get("/page/about").json()["name"] == "handbook"
-        # What a program has asked is nobody's on the page.
-        assert client.get(f"/page/trajectory/{answer.json()['id']}").status_code == 404
-        own = ask(client)
-        assert client.get(f"/page/trajectory/{own['id']}").status_code == 303
-
-
-def test_a_server_for_others_shows_no_prompts_replies_or_folders(shared: Asking) -> None:
-    with shared.browser() as client:
-        number = client.get(f"/page/trajectory/{ask(client, SHIP)['id']}").headers["location"].rpartition("/")[2]
-        shown = client.get(f"/api/episode/{number}").text + client.get(f"/episode/{number}/export").text
-        prompts = client.get(f"/api/episode/{number}/prompts").json()
-    assert "/srv/" not in shown
-    assert "scripted" not in shown
-    assert prompts["calls"] == []
-    assert "does not show" in prompts["absent"]
 
 
 def test_an_id_that_a_client_chose_does_not_take_anothers_place(app: Asking, browser: httpx2.Client) -> None:

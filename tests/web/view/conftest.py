@@ -120,6 +120,6 @@ def server(browser: Browser, played: Played) -> Iterator[ViewServer]:
 @pytest.fixture
 def visitor(browser: Browser, server: ViewServer) -> Iterator[Visit]:
     """A visit of the played run. Afterwards the browser must have had nothing to complain of."""
-    found = visit(browser, server.address)
+    found = visit(browser, server.key.address)
     yield found
     found.end()

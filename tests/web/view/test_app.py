@@ -53,28 +53,25 @@ def test_without_the_key_nothing_is_given(server: ViewServer) -> None:
 
 
 def test_the_printed_address_gives_a_cookie_that_scripts_and_other_sites_cannot_use(server: ViewServer) -> None:
-    path = server.address.removeprefix(f"http://127.0.0.1:{server.port}")
+    path = server.key.address.removeprefix(f"http://127.0.0.1:{server.port}")
     answer = bare(server, path)
     assert (answer.status, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    away = bare(server, path.replace("/?", "//evil.example/x?a=b&"))
-    assert away.headers["location"] == "/evil.example/x?a=b"
 
 
 @pytest.mark.parametrize(
     "path", ["/\\evil.com/", "//evil.com/", "/%5Cevil.com/", "/%5c/evil.com", "/\\\\evil.com", "/%2Fevil.com"]
 )
 def test_the_redirect_with_the_key_stays_on_this_server(server: ViewServer, path: str) -> None:
-    token = server.address.partition("?")[2]
-    target = bare(server, f"{path}?{token}").getheader("location") or ""
-    assert target.startswith("/") and not target.startswith(("//", "/\\")) and "\\" not in target
+    token = server.key.address.partition("?")[2]
+    assert bare(server, f"{path}?{token}").getheader("location") == "/"
 
 
 def test_the_address_on_the_browsers_command_line_works_once(played: Played) -> None:
     with ViewServer(RunSource(played.run, [played.data])) as server:
-        path = server.address_once.removeprefix(f"http://127.0.0.1:{server.port}")
+        path = server.key.address_once.removeprefix(f"http://127.0.0.1:{server.port}")
         assert bare(server, path, "HEAD").status == 403
         first = bare(server, path)
         assert first.status == 303
@@ -119,8 +116,8 @@ def test_every_answer_has_the_strict_policy(known: httpx2.Client, path: str) -> 
         *("/api/episode/../run", "/api/episode/..%2f..%2f..%2fetc%2fpasswd", "/api/episode/1/../2", "/api/episode/%00"),
         *("/assets/../app.py", "/assets/..%2fapp.py", "/assets/%2e%2e%2f%2e%2e%2f__init__.py", "/assets//etc/passwd"),
         *("/compare/../1/2", "/compare/1/..%2f2", "/episode/-1", "/episode/1e3", "/episode/0x1", "/episode/%201"),
-        *("/episode/999999", "/episode/99999999999999999999999999", "/api/episode/999999/prompts", "/compare/1/999999"),
-        *("/episode/999999/export", "/docs", "/openapi.json", f"/episode/{'9' * 5000}"),
+        *("/episode/999999", "/episode/99999999999999999999999999", "/api/episode/1/prompts", "/compare/1/999999"),
+        *("/episode/1/export", "/docs", "/openapi.json", f"/episode/{'9' * 5000}"),
     ],
 )  # fmt: skip
 def test_an_id_that_leads_elsewhere_gives_404(server: ViewServer, known: httpx2.Client, path: str) -> None:
@@ -146,14 +143,8 @@ def test_episodes_are_listed_as_asked_and_wrong_questions_are_refused(known: htt
     tokens = [row["tokens"] for row in page.json()["episodes"]]
     assert len(tokens) == 2
     assert tokens == sorted(tokens, reverse=True)
-    for wrong in ({"order": "nothing"}, {"limit": 0}, {"limit": 100_000}, {"offset": -1}, {"least_tokens": "many"}):
+    for wrong in ({"order": "nothing"}, {"limit": 0}, {"limit": 100_000}, {"offset": -1}):
         assert known.get("/api/episodes", params=wrong).status_code == 422, wrong
-
-
-def test_a_run_has_no_prompts_and_names_what_keeps_them(known: httpx2.Client) -> None:
-    prompts = known.get("/api/episode/1/prompts").json()
-    assert prompts["calls"] == []
-    assert mentions(prompts["absent"], "no prompts", "ask --trace")
 
 
 def test_a_port_that_is_taken_is_told(server: ViewServer, played: Played) -> None:

@@ -1,4 +1,4 @@
-"""What a reader of a run finds on its pages: differences, highlights, anchors, groups, live runs, phones."""
+"""What a reader of a run finds on its pages: two methods compared, highlights, anchors, groups, live runs, phones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobil
 
 @pytest.fixture
 def phone(browser: Browser, server: ViewServer) -> Iterator[Visit]:
-    found = visit(browser, server.address, **PHONE)
+    found = visit(browser, server.key.address, **PHONE)
     yield found
     found.end()
 
@@ -101,7 +101,7 @@ def test_calls_are_a_waterfall_with_time_tokens_and_cache(visitor: Visit, played
                 call |= {"cached": True, "seconds": 1.5}
     (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with ViewServer(RunSource(run)) as server:
-        again = visit(page.context.browser, server.address)  # type: ignore[arg-type]
+        again = visit(page.context.browser, server.key.address)  # type: ignore[arg-type]
         again.go("/episode/2")
         expect(again.page.locator(".call .took").first).to_contain_text("cached")
         expect(again.page.locator(".bar-of-call .cached").first).to_be_attached()
@@ -116,7 +116,7 @@ def test_numbers_in_a_verdict_have_titles(browser: Browser, visitor: Visit, trac
     expect(titles).to_contain_text(dropped)
     # Only a trace holds the prompts that number the passages.
     with ViewServer(TraceSource(trace)) as server:
-        found = visit(browser, server.address)
+        found = visit(browser, server.key.address)
         call = found.page.locator(".call", has_text="unhelpful_doc_ids").first
         call.locator("summary").click()
         marked = call.locator(".numbered li", has_text="unhelpful")
@@ -146,7 +146,7 @@ def test_answer_gold_answer_and_citations_are_marked_in_passages(
     file = tmp_path / "cited.jsonl"
     file.write_text(to_json_line(record.model_copy(update=changed)), encoding="utf-8")
     with ViewServer(TraceSource(file)) as server:
-        found = visit(browser, server.address)
+        found = visit(browser, server.key.address)
         page = found.page
         expect(page.get_by_role("region", name="How it ended").locator(".citations")).to_contain_text("Colin Archer")
         page.locator("table.evidence tr", has_text="cited").locator("summary").click()
@@ -197,7 +197,7 @@ def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, t
     file = tmp_path / "episodes.jsonl"
     file.write_bytes(b"".join(lines[:5]))
     with ViewServer(RunSource(tmp_path, [played.data])) as server:
-        found = visit(browser, server.address)
+        found = visit(browser, server.key.address)
         page = found.page
         expect(page.get_by_role("status")).to_contain_text("19 of 24 episodes")
         file.write_bytes(b"".join(lines[:9]))
@@ -217,23 +217,12 @@ def test_a_trace_that_grows_is_drawn_again(browser: Browser, trace: Path, tmp_pa
     file = tmp_path / "trace.jsonl"
     file.write_bytes(b"".join(lines[:4]))
     with ViewServer(TraceSource(file)) as server:
-        found = visit(browser, server.address)
+        found = visit(browser, server.key.address)
         ending = found.page.get_by_role("region", name="How it ended")
         expect(ending).to_contain_text("ends before")
         file.write_bytes(b"".join(lines))
         expect(ending).not_to_contain_text("ends before")
         found.end()
-
-
-def test_the_run_page_shows_paired_differences(visitor: Visit) -> None:
-    page = visitor.page
-    table = page.get_by_role("table", name="Differences")
-    expect(table.locator("tbody tr")).to_have_count(2)
-    expect(table).to_contain_text("too few questions")
-    expect(page.get_by_text("BeliefRAG minus each other method")).to_be_visible()
-    expect(page.get_by_role("table", name="F1 and tokens").locator("tbody td")).to_have_count(9)
-    page.get_by_label("Dataset", exact=True).select_option("north")
-    expect(table.locator("tbody td:last-child")).to_have_text(["3", "4"])
 
 
 def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Visit) -> None:
@@ -254,8 +243,6 @@ def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Vi
 
 def test_on_a_phone_the_numbers_of_a_run_show_f1_and_tokens_without_scrolling(phone: Visit) -> None:
     page = phone.go("/")
-    # What comes after the overview draws the page again.
-    expect(page.get_by_role("table", name="Differences")).to_be_visible()
     table = page.get_by_role("table", name="Methods by datasets")
     expect(table.locator("tbody tr")).to_have_count(9)
     for column in ("F1", "tokens"):

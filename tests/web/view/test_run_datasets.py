@@ -117,11 +117,9 @@ def test_own_documents_that_were_moved_are_named_to_the_viewer(own_run: Path, tm
     source.close()
     assert episode.question is None
     assert "--questions" in episode.notes[0]
-    file = tmp_path / "episode.html"
-    named = ("--questions", str(moved / "asked.csv"), "--docs", str(moved / "docs"))
-    assert main(["view", str(own_run), *named, "--episode", "1", "--export", str(file)]) == 0
-    assert "Who designed the Fram?" in file.read_text(encoding="utf-8")
-    assert main(["view", str(own_run), *named[:2], "--episode", "1", "--export", str(tmp_path / "no.html")]) != 0
+    source = RunSource(own_run, own=own(moved))
+    assert source.episode(1).question == "Who designed the Fram?"
+    source.close()
 
 
 def test_own_documents_that_were_changed_are_not_taken_for_those_of_the_run(own_run: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP server: `/v1/ask`, OpenAI's `/v1/chat/completions`, health, readiness and metrics."""
+"""The HTTP server: `/v1/ask`, OpenAI's `/v1/chat/completions`, health and readiness."""
 
 from beliefrag.web.http.episodes import HttpContext
 from beliefrag.web.http.http_app import create_app

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,8 +15,6 @@ from starlette.types import Receive, Scope, Send
 from beliefrag.opening import Assembly
 from beliefrag.record import Episode, Progress
 from beliefrag.web.answers import answer_record
-from beliefrag.web.auth import came_from_page
-from beliefrag.web.monitoring import ServerMetrics
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
 from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, Waiting
@@ -55,43 +53,39 @@ class ReplyForm:
 
 @dataclass(frozen=True, slots=True)
 class HttpContext:
-    """The service, its counters, and the operator's choices."""
+    """The service, and the operator's choices."""
 
     service: AnswerService
-    metrics: ServerMetrics
     model_name: str = "beliefrag"
     """The model name that OpenAI's clients ask for."""
-    earlier_turns: Literal["refuse", "ignore"] = "refuse"
-    """What happens to a conversation's earlier turns, because the method answers single questions."""
-    show_prompts: bool = False
-    """Whether streamed events include prompts and replies."""
     make_observer: Callable[[Mapping[str, str]], EpisodeObserver] | None = None
     """Makes one more observer of an episode from the request's headers, for tracing."""
     docs: Sequence[Path] | None = None
     """The documents, and below the index, that a reload opens again."""
     index: Path | None = None
     page: AskPage | None = None
-    """The page to ask in, if there is one."""
+    """The page to ask in, if that is what is served."""
 
     async def respond(
         self, request: Request, question: str, assembly: Assembly, form: ReplyForm, *, stream: bool
     ) -> Response:
         """Run an episode for a request whose body was read, and return the response with its answer."""
         record = request_record(request.scope)
-        observers: list[EpisodeObserver] = [record, self.metrics]
+        observers: list[EpisodeObserver] = [record]
         if self.make_observer is not None:
             observers.append(self.make_observer(request.headers))
-        if self.page is not None and came_from_page(request.scope):
+        if self.page is not None:
             observers.append(self.page.episodes.begin(record.request_id))
         task = EpisodeTask(self.service, question, assembly, observers, request.receive)
+        handed_over = False
         try:
             # Until there is a place in the queue, a refusal can still be a status.
-            record.waiting = first = cast(Waiting, await task.next_event())
-            if stream:
+            first = cast(Waiting, await task.next_event())
+            if handed_over := stream:
                 return _EpisodeStream(self.service, task, first, form)
             return AsciiJson(form.whole(answer_record(await task.wait(), self.service, record.request_id)))
         finally:
-            if not stream or record.waiting is None:
+            if not handed_over:
                 await task.cancel()
 
 
@@ -140,9 +134,8 @@ class _EpisodeStream(Response):
             yield piece
 
 
-def encode_event(data: dict[str, Any] | str, *, name: str | None = None, number: int | None = None) -> bytes:
+def encode_event(data: dict[str, Any] | str, *, name: str | None = None) -> bytes:
     """Return one server-sent event as bytes."""
     text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
-    head = [f"id: {number}"] if number is not None else []
-    head += [f"event: {name}"] if name else []
+    head = [f"event: {name}"] if name else []
     return "\n".join([*head, f"data: {text}", "", ""]).encode("ascii")

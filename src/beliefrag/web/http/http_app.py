@@ -23,10 +23,10 @@ from beliefrag.opening import reopen_passages
 from beliefrag.record import CallStarted, Episode, Progress, Step
 from beliefrag.web.answers import AnswerBody, step_record
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
+from beliefrag.web.health import health_routes
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.monitoring import health_routes
 from beliefrag.web.problems import HttpProblem, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
 from beliefrag.web.request_settings import RequestSettings, StrictBody, assembly_for_request, check_question
@@ -51,9 +51,7 @@ def create_app(
     token: str | None = None,
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
-    serve_metrics: bool = False,
     browser: BrowserKey | None = None,
-    programs: bool = True,
 ) -> FastAPI:
     """Create the server as an ASGI application.
 
@@ -86,12 +84,6 @@ def create_app(
     app.include_router(health_routes(service))
     if context.docs or context.index:
         app.post("/v1/reload", dependencies=secured)(_reload_route(context))
-    if serve_metrics:
-
-        @app.get("/metrics", include_in_schema=False)
-        async def show_metrics() -> Response:
-            return Response(context.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
     if context.page is not None:
         from beliefrag.web.page import page_routes  # noqa: PLC0415 (slow to load)
         from beliefrag.web.view.view_app import create_view_app  # noqa: PLC0415 (slow to load)
@@ -103,8 +95,8 @@ def create_app(
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, programs=programs)
-    app.add_middleware(RequestLog, metrics=context.metrics)
+    app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser)
+    app.add_middleware(RequestLog)
     return app
 
 
@@ -120,31 +112,28 @@ class AskBody(StrictBody):
 
 
 class _EventForm(ReplyForm):
-    """The events of the episode, numbered; the last one is `result` or `error`."""
+    """The events of the episode; the last one is `result` or `error`."""
 
-    def __init__(self, request_id: str, *, prompts: bool) -> None:
+    def __init__(self, request_id: str) -> None:
         self._request_id = request_id
-        self._prompts = prompts
-        self._number = 0
 
     def event(self, event: Progress | Waiting) -> bytes:
         match event:
             case Waiting():
-                return encode_event(asdict(event), name="waiting")
+                name, record = "waiting", asdict(event)
             case Step():
-                name, record = "step", step_record(event, prompts=self._prompts)
+                name, record = "step", step_record(event)
             case Episode():
                 name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
             case CallStarted():
                 name, record = "call_started", event.model_dump()
-        self._number += 1
-        return encode_event(record, name=name, number=self._number - 1)
+        return encode_event(record, name=name)
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
-        return [encode_event(answer, name="result", number=self._number)]
+        return [encode_event(answer, name="result")]
 
     def failed(self, problem: HttpProblem) -> bytes:
-        return encode_event(problem.body(_ASK_PATH, self._request_id), name="error", number=self._number)
+        return encode_event(problem.body(_ASK_PATH, self._request_id), name="error")
 
 
 def _ask_route(context: HttpContext) -> Any:
@@ -152,7 +141,7 @@ def _ask_route(context: HttpContext) -> Any:
         """Answer a question from the documents."""
         question = check_question(body.question, context.service, field="question")
         assembly = assembly_for_request(context.service, body.settings)
-        form = _EventForm(request_record(request.scope).request_id, prompts=context.show_prompts)
+        form = _EventForm(request_record(request.scope).request_id)
         stream = EVENT_STREAM in request.headers.get("accept", "")
         return await context.respond(request, question, assembly, form, stream=stream)
 

@@ -97,37 +97,24 @@ def openai_routes(context: HttpContext) -> APIRouter:
     @router.post(_CHAT_PATH, summary="Answer the last user message, as OpenAI's API does", responses=_REPLY)
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
         ignored = _check_parameters(context, body)
-        question, skipped = _read_last(context, body.messages)
+        question, skipped = _read_last(body.messages)
         form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
         return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
 
     @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:
-        return AsciiJson({"object": "list", "data": [_model_card(context.model_name)]})
-
-    # A model's name may hold slashes, as in names of model hubs.
-    @router.get("/v1/models/{model:path}", summary="One model")
-    async def model(model: str) -> Response:
-        _check_model_name(context, model)
-        return AsciiJson(_model_card(model))
+        card = {"id": context.model_name, "object": "model", "created": 0, "owned_by": "beliefrag"}
+        return AsciiJson({"object": "list", "data": [card]})
 
     return router
 
 
-def _model_card(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "beliefrag"}
-
-
-def _check_model_name(context: HttpContext, name: str) -> None:
-    if name != context.model_name:
-        remedy = f"Ask for {context.model_name!r}."
-        raise HttpProblem(404, "model_not_found", "This model does not exist.", remedy=remedy, field="model")
-
-
 def _check_parameters(context: HttpContext, body: ChatBody) -> list[str]:
     """Return the parameters of a request that are ignored; refuse those that would change the reply."""
-    _check_model_name(context, body.model)
+    if body.model != context.model_name:
+        remedy = f"Ask for {context.model_name!r}."
+        raise HttpProblem(404, "model_not_found", "This model does not exist.", remedy=remedy, field="model")
     given = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
     for name, value in given.items():
         if name in _CHANGES_REPLY and value not in _HARMLESS and (name, value) != ("n", 1):
@@ -139,15 +126,14 @@ def _check_parameters(context: HttpContext, body: ChatBody) -> list[str]:
     return [name for name in given if name not in _USED | _CHANGES_REPLY]
 
 
-def _read_last(context: HttpContext, messages: Sequence[ChatMessage]) -> tuple[str, list[str]]:
+def _read_last(messages: Sequence[ChatMessage]) -> tuple[str, list[str]]:
     """Return the text of the last message, and the places of those before it, which are ignored."""
     *before, last = messages
     if last.role != "user":
         raise HttpProblem(
             400, "invalid_messages", f"The last message is by the {last.role}, not by the user.", field="messages"
         )
-    earlier = [message for message in before if message.role not in ("system", "developer")]
-    if earlier and context.earlier_turns == "refuse":
+    if earlier := [message for message in before if message.role not in ("system", "developer")]:
         words = f"The messages have {len(earlier)} earlier turns, and this server answers single questions."
         remedy = "Send one question that can be understood alone."
         raise HttpProblem(400, "conversation_not_supported", words, field="messages", remedy=remedy)

@@ -12,9 +12,9 @@ from sse_starlette.sse import AppStatus
 from starlette.routing import Route
 
 from beliefrag.web.auth import AllowedHosts, ServerAuth, is_loopback
+from beliefrag.web.health import health_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.mcp.tools import create_mcp_server
-from beliefrag.web.monitoring import ServerMetrics, health_routes
 from beliefrag.web.request_log import RequestLog
 from beliefrag.web.service import AnswerService
 
@@ -50,7 +50,7 @@ def create_mcp_app(
     app.router.routes.append(Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)))
     app.add_middleware(BodyLimit, limits=limits)
     app.add_middleware(ServerAuth, hosts=AllowedHosts.for_address(host, allowed_hosts), token=token)
-    app.add_middleware(RequestLog, metrics=ServerMetrics(service.admission))
+    app.add_middleware(RequestLog)
     return app
 
 

@@ -41,7 +41,6 @@ from beliefrag.web.answers import PassageBody, ToolAnswer, answer_record, show_p
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 from beliefrag.web.request_log import ClientDisconnected, RequestRecord, mask_credentials
 from beliefrag.web.request_settings import (
-    CommonSettings,
     RequestSettings,
     StrictBody,
     assembly_for_request,
@@ -62,7 +61,7 @@ _INSTRUCTIONS = (
 )
 
 
-class AskArguments(CommonSettings):
+class AskArguments(RequestSettings):
     """Answer a question from the documents of this server.
 
     It searches as much as the question needs, reports how sure it is and why it stopped, and quotes the sentences that
@@ -171,8 +170,7 @@ class _Tools:
         service = self._service
         arguments = _read_arguments(AskArguments, given)
         question = check_question(arguments.question, service)
-        wanted = RequestSettings(budget=arguments.budget, max_error=arguments.max_error) if len(given) > 1 else None
-        assembly = assembly_for_request(service, wanted)
+        assembly = assembly_for_request(service, arguments if len(given) > 1 else None)
         messages = 0
 
         async def report(event: Progress | Waiting) -> None:

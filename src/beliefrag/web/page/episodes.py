@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import secrets
+import itertools
 import threading
 from collections.abc import Callable
 
-from beliefrag.record import Progress
-from beliefrag.web.answers import hide_private
+from beliefrag.record import Episode, Progress
+from beliefrag.types import Question
 from beliefrag.web.problems import HttpProblem
-from beliefrag.web.view.schema import EpisodeView, NotAvailable, PromptsView, view_prompts
-from beliefrag.web.view.sources import EpisodeSource, GrowingEpisode
+from beliefrag.web.view.schema import EpisodeView, NotAvailable, view_record
+from beliefrag.web.view.sources import EpisodeSource
 
 _KEPT = 200  # one with its prompts takes about a hundred kilobytes
 
 
-class AskedEpisode(GrowingEpisode):
-    """One episode that was asked in the page. `keep` is called when it begins: a refused question takes no place."""
+class AskedEpisode:
+    """One episode that was asked in the page, which `keep` gets when it has ended."""
 
-    def __init__(self, request_id: str, keep: Callable[[AskedEpisode], None], *, show_prompts: bool) -> None:
-        super().__init__()
+    def __init__(self, request_id: str, number: int, keep: Callable[[AskedEpisode], None]) -> None:
         self.request_id = request_id
-        # Nobody can guess the number of another's episode; JavaScript counts exactly up to 53 bits.
-        self.number = 1 + secrets.randbits(52)
-        self.feedback = 0  # verdicts
-        self.show_prompts = show_prompts
+        self.number = number
+        self.record = Episode(method="", question=Question(""))
         self._keep = keep
 
     def on_progress(self, progress: Progress) -> None:
-        """Keep what the loop yields."""
-        begins = self.version == 0
-        self.add(progress if self.show_prompts else hide_private(progress))
-        if begins:
+        """Keep the episode that the loop yields at its end."""
+        if isinstance(progress, Episode) and progress.outcome is not None:
+            self.record = progress
             self._keep(self)
 
     def on_end(self, ending: str, seconds: float) -> None:
@@ -44,14 +40,14 @@ class PageEpisodes(EpisodeSource):
     kind = "page"
     name = "How it got there"
 
-    def __init__(self, *, show_prompts: bool) -> None:
-        self._show_prompts = show_prompts
+    def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
         self._kept: dict[str, AskedEpisode] = {}
 
     def begin(self, request_id: str) -> AskedEpisode:
-        """Return what observes an episode, and keeps it once it begins."""
-        return AskedEpisode(request_id, self._keep, show_prompts=self._show_prompts)
+        """Return what observes an episode, and keeps it once it has ended."""
+        return AskedEpisode(request_id, next(self._numbers), self._keep)
 
     def find(self, request_id: str) -> AskedEpisode:
         """Return an episode by the id of its request."""
@@ -63,15 +59,12 @@ class PageEpisodes(EpisodeSource):
         return found
 
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode as far as it goes."""
-        return self._find_number(number).view(number)
-
-    def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls, or that they are not shown."""
-        asked = self._find_number(number)
-        if not asked.show_prompts:
-            return PromptsView(absent="The operator of this server does not show prompts and replies.")
-        return view_prompts(asked.record)
+        """Return one episode."""
+        with self._lock:
+            for asked in self._kept.values():
+                if asked.number == number:
+                    return view_record(asked.record, "page", id=number)
+        raise NotAvailable("This episode is unknown, or no longer kept.")
 
     def _keep(self, asked: AskedEpisode) -> None:
         with self._lock:
@@ -79,10 +72,3 @@ class PageEpisodes(EpisodeSource):
             self._kept.setdefault(asked.request_id, asked)
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
-
-    def _find_number(self, number: int) -> AskedEpisode:
-        with self._lock:
-            for asked in self._kept.values():
-                if asked.number == number:
-                    return asked
-        raise NotAvailable("This episode is unknown, or no longer kept.")

@@ -21,9 +21,8 @@ from beliefrag.web.page.episodes import AskedEpisode, PageEpisodes
 from beliefrag.web.page.feedback import FeedbackFile, Verdict
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
-from beliefrag.web.view.export import read_asset
+from beliefrag.web.view.view_app import read_asset
 
-_MOST_FEEDBACK = 20  # verdicts on one answer: not enough to fill a disk
 _LONGEST_ID = 64
 
 
@@ -82,9 +81,6 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
         asked = page.episodes.find(body.id)
         if not asked.record.finished:
             raise HttpProblem(409, "no_answer", "This question has no answer to judge.")
-        if asked.feedback >= _MOST_FEEDBACK:
-            raise HttpProblem(429, "enough", f"There were {_MOST_FEEDBACK} verdicts on this answer already.")
-        asked.feedback += 1
         kept = await asyncio.to_thread(page.feedback.keep, asked.record, body.verdict, body.right_answer)
         return {"kept_as": kept}
 

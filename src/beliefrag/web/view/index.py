@@ -26,7 +26,7 @@ from beliefrag.runs.run_files import EPISODES_FILE, parse_line, read_episode_at
 from beliefrag.settings import cache_dir
 from beliefrag.web.view.schema import NotAvailable, ViewError
 
-_VERSION = 9
+_VERSION = 10
 _EDGE = 1024  # bytes at both ends of what was read that must still be the same
 _KEY = EpisodeKey._fields
 _SHOWN = ("f1", "answerability", "tokens", "calls", "rounds", "seconds", "outcome", "correctness", "actions", "cause")
@@ -36,7 +36,6 @@ _SCHEMA = (
     f"CREATE TABLE episodes (id INTEGER PRIMARY KEY, {', '.join(_KEY + _VALUES)}, UNIQUE ({', '.join(_KEY)}))",
     "CREATE INDEX by_question ON episodes (dataset, question_id)",
     "CREATE TABLE questions (dataset, question_id, text, gold, words, PRIMARY KEY (dataset, question_id))",
-    "CREATE TABLE results (name PRIMARY KEY, state, record)",
     "CREATE TABLE known_datasets (dataset PRIMARY KEY, gold)",
     "INSERT INTO state VALUES (0, '')",
     f"PRAGMA user_version = {_VERSION}",
@@ -115,16 +114,6 @@ class RunIndex:
         for row in self.rows("SELECT offset FROM episodes WHERE id = ?", (number,)):
             return read_episode_at(self.path.parent, row["offset"])
         raise NotAvailable(f"The run has no episode {number}.")
-
-    def stored_result(self, name: str, state: str) -> str | None:
-        """Return what was computed under that name for a state of the run, if it was."""
-        found = self.rows("SELECT record FROM results WHERE name = ? AND state = ?", (name, state))
-        return str(found[0]["record"]) if found else None
-
-    def store_result(self, name: str, state: str, record: str) -> None:
-        """Store a result, and forget those of earlier states."""
-        with self._write_transaction() as db:
-            db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (name, state, record))
 
     def has_questions(self, dataset: str, gold: str) -> bool:
         """Return whether the index holds the question texts of the dataset with this hash."""
@@ -238,8 +227,6 @@ class EpisodeFilter(BaseModel):
     outcome: str = ""
     correctness: str = ""
     actions: str = ""
-    least_tokens: _Count | None = None
-    most_tokens: _Count | None = None
     order: Annotated[str, Field(pattern=f"^({'|'.join(ORDERS)})$")] = "file"
     direction: Literal["up", "down"] = "up"
     by: Literal["question", "episode"] = "episode"
@@ -278,12 +265,6 @@ def list_same_question(index: RunIndex, number: int) -> list[Row]:
     return _with_titles(index.rows(f"SELECT {_LISTED} {_FROM} {same} WHERE own.id = ? ORDER BY e.id", (number,)))
 
 
-def action_patterns(index: RunIndex, most: int = 40) -> list[Row]:
-    """Return the sequences of actions that occur, and how many episodes took each, the most frequent first."""
-    query = "SELECT actions, count(*) AS episodes FROM episodes GROUP BY actions ORDER BY 2 DESC, 1 LIMIT ?"
-    return [dict(row) for row in index.rows(query, (most,))]
-
-
 def _with_titles(rows: Iterable[sqlite3.Row]) -> list[Row]:
     return [{**row, "method_title": METHODS.title(row["method"])} for row in map(dict, rows)]
 
@@ -302,10 +283,6 @@ def _where(wanted: EpisodeFilter) -> tuple[str, list[Any]]:
         # Spaces on both sides so that only whole actions match.
         clauses.append("instr(' ' || e.actions || ' ', ?)")
         values.append(f" {actions} ")
-    for bound, relation in ((wanted.least_tokens, ">="), (wanted.most_tokens, "<=")):
-        if bound is not None:
-            clauses.append(f"e.tokens {relation} ?")
-            values.append(bound)
     return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 

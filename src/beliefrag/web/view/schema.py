@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from beliefrag.errors import BeliefRAGError
 from beliefrag.explanation import describe_reason
 from beliefrag.methods import METHODS
-from beliefrag.record import Episode, ModelCall
+from beliefrag.record import Episode
 from beliefrag.types import Passage
 
 _SWITCHES = {
@@ -32,16 +32,9 @@ class NotAvailable(BeliefRAGError):
 
 
 class PageModel(BaseModel):
-    """What a page gets, from a record or from the attributes of a result."""
+    """What a page gets."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-
-class PromptsView(PageModel):
-    """The prompts of an episode's calls, in their order; or why they cannot be shown."""
-
-    calls: tuple[tuple[Mapping[str, str], ...], ...] = ()
-    absent: str = ""
+    model_config = ConfigDict(frozen=True)
 
 
 class GoldView(PageModel):
@@ -52,9 +45,9 @@ class GoldView(PageModel):
 
 
 class EpisodeView(PageModel):
-    """An episode without its prompts, and what a reader needs to understand it."""
+    """An episode, and what a reader needs to understand it."""
 
-    origin: Literal["run", "trace", "live"]
+    origin: Literal["run", "trace", "page"]
     id: int = 0
     """Its number in the index of a run, 0 for a trace."""
     record: Episode
@@ -67,8 +60,6 @@ class EpisodeView(PageModel):
     thresholds: Mapping[str, float]
     """The thresholds in force. One that is switched off is left out."""
     gold: GoldView | None = None
-    waiting: str = ""
-    """What an episode under way waits for."""
     notes: tuple[str, ...] = ()
     """What is missing, and how to get it."""
     licence: str = ""
@@ -76,18 +67,17 @@ class EpisodeView(PageModel):
 
 def view_record(
     record: Episode,
-    origin: Literal["run", "trace", "live"],
+    origin: Literal["run", "trace", "page"],
     passages: Mapping[str, Passage] | None = None,
     gold: GoldView | None = None,
     **more: Any,
 ) -> EpisodeView:
     """Return an episode as the pages show it. Its own passages are shown unless others are given."""
     found = record.passages if passages is None else passages
-    steps = (step.model_copy(update={"passages": {}, "calls": _without_prompts(step.calls)}) for step in record.steps)
-    calls = _without_prompts(record.calls_before_failure)
+    steps = tuple(step.model_copy(update={"passages": {}}) for step in record.steps)
     return EpisodeView(
         origin=origin,
-        record=record.model_copy(update={"steps": tuple(steps), "calls_before_failure": calls}),
+        record=record.model_copy(update={"steps": steps}),
         method_title=METHODS.title(record.method) if record.method else "",
         question=record.question.text or None,
         reasons=tuple(describe_reason(step.reason, step.comparisons) for step in record.steps),
@@ -96,15 +86,6 @@ def view_record(
         gold=gold,
         **more,
     )
-
-
-def view_prompts(episode: Episode) -> PromptsView:
-    """Return the prompts that a record holds."""
-    return PromptsView(calls=tuple(call.messages for call in episode.calls))
-
-
-def _without_prompts(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:
-    return tuple(call.model_copy(update={"messages": ()}) for call in calls)
 
 
 def _passage_ids(episode: Episode) -> list[str]:

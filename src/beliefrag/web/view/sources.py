@@ -1,4 +1,4 @@
-"""What can be viewed: a run, a trace, or an episode that runs now."""
+"""What can be viewed: a run or a trace."""
 
 from __future__ import annotations
 
@@ -6,34 +6,30 @@ import contextlib
 import hashlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from beliefrag._version import __version__
 from beliefrag.bench.own_questions import OwnDocuments
-from beliefrag.record import CallStarted, Episode, Failure, Outcome, Progress, Step
+from beliefrag.record import Episode, Failure, Outcome, Step
 from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
-from beliefrag.types import Passage, Question
+from beliefrag.types import Passage
 from beliefrag.web.view.index import RunIndex
 from beliefrag.web.view.run_datasets import RunDatasets
-from beliefrag.web.view.run_page import RunDifferences, RunOverview, view_differences, view_run
+from beliefrag.web.view.run_page import view_run
 from beliefrag.web.view.schema import (
     EpisodeView,
     GoldView,
     NotAvailable,
-    PromptsView,
     ViewError,
-    view_prompts,
     view_record,
 )
 
-_Result = TypeVar("_Result", RunOverview, RunDifferences)
-_Kind = Literal["run", "trace", "live", "page"]
+_Kind = Literal["run", "trace", "page"]
 
 
 class EpisodeSource(ABC):
@@ -49,11 +45,7 @@ class EpisodeSource(ABC):
 
     @abstractmethod
     def episode(self, number: int) -> EpisodeView:
-        """Return one episode without its prompts, or raise `NotAvailable`."""
-
-    @abstractmethod
-    def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of its calls, or why they are missing."""
+        """Return one episode, or raise `NotAvailable`."""
 
     def close(self) -> None:  # noqa: B027 - most have no files
         """Close files."""
@@ -82,6 +74,7 @@ class RunSource(EpisodeSource):
         run = self.record
         self._datasets = RunDatasets(data, run.datasets, own)
         self._summarising = threading.Lock()
+        self._overview: tuple[str, dict[str, Any]] | None = None
         self.index.refresh()
         for name, record in run.datasets.items():
             with contextlib.suppress(NotAvailable):
@@ -95,17 +88,17 @@ class RunSource(EpisodeSource):
 
     @property
     def state(self) -> str:
-        """The version, and what shows that the files have changed."""
+        """What shows that the files have changed."""
         run = (self._folder / RUN_FILE).read_bytes()
-        return f"{__version__} {self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
+        return f"{self.index.refresh()} {hashlib.sha256(run).hexdigest()}"
 
-    def overview(self) -> RunOverview:
-        """Return the numbers of the run."""
-        return self._stored(RunOverview, lambda: view_run(summarise_episodes(self.record, self.index.episodes())))
-
-    def differences(self) -> RunDifferences:
-        """Return the paired differences."""
-        return self._stored(RunDifferences, lambda: view_differences(self.record, self.index.episodes()))
+    def overview(self) -> dict[str, Any]:
+        """Return the numbers of the run, computed again when it has grown: on a large run that takes seconds."""
+        with self._summarising:
+            state = self.state
+            if self._overview is None or self._overview[0] != state:
+                self._overview = state, view_run(summarise_episodes(self.record, self.index.episodes()))
+            return self._overview[1]
 
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, with what its dataset adds if that is on this machine."""
@@ -136,24 +129,9 @@ class RunSource(EpisodeSource):
         licence = run.datasets[key.dataset].licence if key.dataset in run.datasets else ""
         return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
 
-    def prompts(self, number: int) -> PromptsView:
-        """Return what keeps prompts, because a run does not."""
-        self.index.episode(number)
-        return PromptsView(absent="A run keeps replies and no prompts; 'beliefrag ask --trace' keeps them.")
-
     def close(self) -> None:
         """Close the index."""
         self.index.close()
-
-    def _stored(self, kind: type[_Result], compute: Callable[[], _Result]) -> _Result:
-        """Compute a result again only when the run has grown: it takes seconds on a large run."""
-        with self._summarising:
-            state = self.state
-            if (stored := self.index.stored_result(kind.__name__, state)) is not None:
-                return kind.model_validate_json(stored)
-            result = compute()
-            self.index.store_result(kind.__name__, state, result.model_dump_json())
-            return result
 
 
 class TraceSource(EpisodeSource):
@@ -175,13 +153,9 @@ class TraceSource(EpisodeSource):
 
     def episode(self, number: int) -> EpisodeView:
         """Return the episode; its number is 0."""
-        _check_zero(number)
+        if number:
+            raise NotAvailable(f"Only episode 0 exists here, not episode {number}.")
         return view_record(read_trace(self._path), "trace")
-
-    def prompts(self, number: int) -> PromptsView:
-        """Return its prompts, which a trace holds."""
-        _check_zero(number)
-        return view_prompts(read_trace(self._path))
 
 
 def read_trace(path: Path) -> Episode:
@@ -207,57 +181,3 @@ def read_trace(path: Path) -> Episode:
         torn = Failure(cause="torn", message="The trace ends before the end of the episode.")
         episode = episode.model_copy(update={"outcome": Outcome.FAILED, "error": torn})
     return episode
-
-
-class GrowingEpisode:
-    """An episode that runs now. The thread that runs it adds to it, and the threads that serve pages read it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting = "it to begin"
-        self.record = Episode(method="", question=Question(""))
-        self.version = 0
-
-    def add(self, progress: Progress) -> None:
-        """Take in what the loop yields."""
-        with self._lock:
-            self._waiting = "the next step"
-            if isinstance(progress, CallStarted):
-                self._waiting = f"the model ({progress.purpose.replace('_', ' ')})"
-            elif isinstance(progress, Episode):
-                self.record = progress
-            else:
-                self.record = self.record.add(progress)
-            self.version += 1
-
-    def view(self, number: int = 0) -> EpisodeView:
-        """Return it as far as it goes."""
-        with self._lock:
-            return view_record(self.record, "live", id=number, waiting="" if self.record.outcome else self._waiting)
-
-
-class LiveSource(GrowingEpisode, EpisodeSource):
-    """An episode that a command asks now."""
-
-    kind = "live"
-    name = "beliefrag ask"
-
-    def episode(self, number: int) -> EpisodeView:
-        """Return the episode so far; its number is 0."""
-        _check_zero(number)
-        return self.view()
-
-    @property
-    def state(self) -> str:
-        """How much was added."""
-        return str(self.version)
-
-    def prompts(self, number: int) -> PromptsView:
-        """Return the prompts of the calls so far."""
-        _check_zero(number)
-        return view_prompts(self.record)
-
-
-def _check_zero(number: int) -> None:
-    if number:
-        raise NotAvailable(f"Only episode 0 exists here, not episode {number}.")

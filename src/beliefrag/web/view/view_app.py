@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
+from importlib.resources import files
 from typing import Annotated, Any
 
 import uvicorn
@@ -19,12 +19,10 @@ from beliefrag.registry import explain_mistake
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import ConnectionGuard, listen
-from beliefrag.web.view.export import export_name, export_page, read_asset
 from beliefrag.web.view.index import (
     LARGEST,
     EpisodeFilter,
     Row,
-    action_patterns,
     find_neighbours,
     list_episodes,
     list_same_question,
@@ -38,6 +36,11 @@ _JS, _CSS = "text/javascript", "text/css"
 _ASSETS = {"app.js": _JS, "app.css": _CSS, "ask.js": _JS, "ask.css": _CSS, "icon.svg": "image/svg+xml"}
 _HOST = "127.0.0.1"
 _START_SECONDS = 20.0
+
+
+def read_asset(name: str) -> str:
+    """Read one of the built files that come with the package."""
+    return (files("beliefrag.web.view") / "assets" / name).read_text(encoding="utf-8")
 
 
 def create_view_app(source: EpisodeSource) -> FastAPI:
@@ -68,16 +71,6 @@ def create_view_app(source: EpisodeSource) -> FastAPI:
     def episode(number: _Number) -> Response:
         return Response(to_json_line(source.episode(number)), media_type="application/json")
 
-    @app.get("/api/episode/{number:int}/prompts")
-    def prompts(number: _Number) -> Response:
-        return Response(to_json_line(source.prompts(number)), media_type="application/json")
-
-    @app.get("/episode/{number:int}/export")
-    def export(number: _Number) -> Response:
-        found = source.episode(number)
-        headers = {"Content-Disposition": f'attachment; filename="{export_name(found)}"'}
-        return Response(export_page(found, source.prompts(number)), media_type="text/html", headers=headers)
-
     @app.get("/episode/{number:int}")
     def episode_page(number: _Number) -> Response:
         source.episode(number)
@@ -104,7 +97,6 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return _page()
 
     app.get("/api/run")(source.overview)
-    app.get("/api/run/differences")(source.differences)
 
     @app.get("/api/episodes")
     def episodes(wanted: Annotated[EpisodeFilter, Query()]) -> dict[str, Any]:
@@ -114,8 +106,8 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
 
     @app.get("/api/choices")
     def choices() -> dict[str, Any]:
-        run, patterns = source.record, action_patterns(source.index)
-        return {"datasets": list(run.datasets), "methods": list(run.methods), "patterns": patterns}
+        run = source.record
+        return {"datasets": list(run.datasets), "methods": list(run.methods)}
 
     @app.get("/api/episode/{number:int}/neighbours")
     def neighbours(number: _Number, wanted: Annotated[EpisodeFilter, Query()]) -> Row:
@@ -149,14 +141,10 @@ class ViewServer:
         except SettingsError as error:
             raise ViewError(error.message, remedy="Name another with --port, or leave --port out.") from None
         self.port: int = self._socket.getsockname()[1]
-        token, once = (secrets.token_urlsafe(24) for _ in range(2))
-        self.address, self.address_once = (f"http://{_HOST}:{self.port}/?token={each}" for each in (token, once))
-        """The address with the key; and with a key that works once, for a command line that other users can read."""
-        key = BrowserKey(token, once, self.port)
+        self.key = BrowserKey(self.port, "beliefrag view")
         app = ServerAuth(
             create_view_app(source),
-            browser=key,
-            programs=False,
+            browser=self.key,
             hosts=AllowedHosts([_HOST, "localhost"], port=self.port, remedy=f"Use {_HOST}."),
         )
         # The application reports errors itself; the server's own lines would only repeat them.
