@@ -135,6 +135,7 @@ class Engine:
             self.settings.budget,
             made_with or {},
             parts.search.pack,
+            profile.candidates if (profile := find_profile(text.partition(":")[0])) else 0,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:

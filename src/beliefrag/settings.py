@@ -54,6 +54,8 @@ class Profile:
     retriever: str
     pack: int | None
     """The most words of evidence in a prompt; None shows whole passages."""
+    candidates: int
+    """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
     reads_draft: bool
     """Whether all diagnostics come from one drafted answer (`draft`, or `stated` without token probabilities)."""
     corrects: bool
@@ -68,8 +70,8 @@ class Profile:
 
 
 PROFILES = {
-    "paper": Profile("paper", retriever="bm25", pack=None, reads_draft=False, corrects=True),
-    "default": Profile("default", retriever="linked", pack=160, reads_draft=True, corrects=False),
+    "paper": Profile("paper", retriever="bm25", pack=None, candidates=0, reads_draft=False, corrects=True),
+    "default": Profile("default", retriever="linked", pack=160, candidates=15, reads_draft=True, corrects=False),
 }
 
 

@@ -16,6 +16,7 @@ from beliefrag.policy import (
     Calibration,
     Situation,
     Thresholds,
+    calibrate_scores,
     cost,
     decide,
     measure,
@@ -24,7 +25,7 @@ from beliefrag.policy import (
 )
 from beliefrag.registry import NoOptions
 from beliefrag.types import Attempt, Belief, Decision, Observation, Passage
-from beliefrag.verifiers import DRAFT_FORMS
+from beliefrag.verifiers import DRAFT_FORMS, Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,9 @@ class _Controller:
             return True
         # A draft form reads what the answer prompt would show so that its draft can be the answer.
         window = view.answer_window if calls.verifier in DRAFT_FORMS else view.verifier_window
-        observed = await calls.verify(view.question, window) if ids else NOTHING_OBSERVED
+        relevant = calibrate_scores(view.scores, self._calibration.score_scale)
+        search = Look(window, view.passages, relevant, view.beyond)
+        observed = await calls.verify(view.question, window, search=search) if ids else NOTHING_OBSERVED
         if observed is None:
             return False
         self._seen, self._observation, self._drafted_from = ids, observed, window
