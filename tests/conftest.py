@@ -55,7 +55,6 @@ SLOWEST = (
     "retrieval/engines/test_postgres_faults.py",
     "examples/test_examples.py",
     "web/test_load.py",
-    "benchmarks/test_interrupted.py",
     "retrieval/engines/test_filling.py",
     "test_packaging.py",
     "test_docs_site.py",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from beliefrag.types import Action
-from benchmarks.correction_steps import count_branches, count_repeats, follow_corrections
+from benchmarks.correction_steps import count_repeats, follow_corrections
 
 GOLD = {("set", "q1"): frozenset({"a", "b"}), ("set", "q2"): frozenset({"a", "b"})}
 
@@ -64,24 +62,3 @@ def test_searches_that_were_replaced_are_counted_by_episode() -> None:
         "with a repeated search": 0,
         "with a repeated search that was replaced": 1,
     }
-
-
-def test_the_page_of_the_controller_has_the_recall_and_the_counts() -> None:
-    results = Path(__file__).parents[2] / "docs" / "results"
-    page = " ".join((results / "controller.md").read_text(encoding="utf-8").split())
-    found = json.loads((results / "correction_steps.json").read_text(encoding="utf-8"))
-    own, other = found["recall"], found["recall"]["iterative, three searches"]
-    first, dropped, second = own["first search, dropping, second search"]
-    assert f"{own['n']} of 90 episodes begin with one" in page
-    assert f"{first:.3f} of the supporting passages are there after the first search, {dropped:.3f} when" in page
-    assert f"dropped, and {second:.3f} after the second search" in page
-    assert "has {:.3f}, {:.3f} and {:.3f} on the same questions".format(*other["recall"]) in page
-    for counts in found["repeats"].values():
-        assert counts["with a repeated search"] == 0
-        replaced = counts["with a repeated search that was replaced"]
-        assert f"{replaced} of {counts['episodes']}" in page
-
-
-def test_branches_are_counted_over_all_steps() -> None:
-    one = episode("q1", step(Action.RETRIEVE, "a", branch="retrieve"), step(Action.STOP, "a", branch="stop"))
-    assert count_branches([one, one]) == {"retrieve": 2, "stop": 2}
