@@ -342,3 +342,17 @@ def test_a_fit_of_one_outcome_is_not_a_number_and_a_weight_of_0_leaves_an_exampl
     assert np.isnan(alike).all()
     single = fitting.fit_logistic(columns[:60], outcomes[:60], np.ones(60))
     assert part == pytest.approx([single.intercept, *single.weights], abs=2e-6)
+
+
+def test_own_labels_move_a_fit_by_as_much_as_they_are_worth(tmp_path: Path) -> None:
+    shipped = LogisticAnswerability(INTERCEPT + 2.0, replace(WEIGHTS, conflict=0.0))
+    states, _ = label_states(planted(tmp_path, questions=600).trajectories, "f1")
+
+    def updated(count: int) -> LogisticAnswerability:
+        return fitting.update_answerability(shipped, Examples(states.each[:count]))
+
+    assert fitting.update_answerability(shipped, Examples(())) == shipped
+    few, many = updated(6), updated(len(states))
+    assert shipped.intercept > few.intercept > many.intercept, "the planted states are right less often"
+    assert many.intercept == pytest.approx(INTERCEPT, abs=0.6)
+    assert many.weights.conflict == 0.0, "a diagnostic that the shipped fit leaves out stays out"

@@ -44,7 +44,7 @@ def test_confidence_is_the_mean_of_the_least_and_the_typical_probability() -> No
 
 
 def test_a_long_answer_is_not_less_sure_because_it_is_long() -> None:
-    short, long = [token(" a", 0.5)] + [token(" b", 0.9)], [token(" a", 0.5)] + [token(" b", 0.9)] * 30
+    short, long = [token(" a", 0.5), token(" b", 0.9)], [token(" a", 0.5), *[token(" b", 0.9)] * 30]
     assert measure_confidence("a b", long) > measure_confidence("a b", short)
 
 

@@ -1,0 +1,178 @@
+"""Fit lean's probability on first reads, and measure what each diagnostic is worth on sets that were left out.
+
+    python -m benchmarks.diagnostics --runs runs/reads --out docs/results/diagnostics.json --artifact lean.json
+
+The runs are those of `benchmarks.reads`. A set is left out together with the questions made from it. The shipped fit
+takes the questions of xfit and xsel; those of xhold only measure it. No model is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from beliefrag.calibration.artifact import Artifact, write_artifact
+from beliefrag.calibration.examples import DIAGNOSTICS, Examples, label_states, read_collection
+from beliefrag.calibration.fit_artifact import fit_artifact
+from beliefrag.calibration.fitting import refit_logistic
+from beliefrag.calibration.quality import auc
+from beliefrag.runs.partitions import Partition, partition
+from beliefrag.runs.run_files import read_summaries
+from beliefrag.runs.statistics import Floats
+from beliefrag.settings import DECLINE_BELOW
+
+LABEL = "agrees"
+_PRIOR = 10.0
+_LEAST = 5
+"""Fewest questions of either outcome for an AUC within a set."""
+_RESAMPLES = 1000
+
+
+def set_of(dataset: str) -> str:
+    """Return the set that questions come from: those without support, or about other documents, belong to theirs."""
+    return dataset.partition("_removed")[0].partition("_on_")[0]
+
+
+def predict_left_out(examples: Examples, columns: Sequence[int]) -> Floats:
+    """Return the probability of each example by a fit to the other sets."""
+    x = examples.diagnostics[:, list(columns)]
+    sets = np.array([set_of(each.dataset) for each in examples.each])
+    unseen = np.array([sets == name for name in sorted(set(sets))])
+    fitted = refit_logistic(x, examples.outcomes, examples.weights * ~unseen, _PRIOR)
+    logits = fitted[:, :1] + fitted[:, 1:] @ x.T
+    told: Floats = 1 / (1 + np.exp(-logits[unseen.argmax(axis=0), np.arange(len(sets))]))
+    return told
+
+
+def within_sets(values: Floats, outcomes: Floats, sets: np.ndarray[Any, Any], weights: Floats | None = None) -> float:
+    """Return the mean AUC within sets, by the number of the rarer outcome."""
+    total = shares = 0.0
+    weights = np.ones(len(values)) if weights is None else weights
+    for name in sorted(set(sets)):
+        own = sets == name
+        w = weights[own]
+        count = min((w * outcomes[own]).sum(), (w * (1 - outcomes[own])).sum())
+        if count >= _LEAST:
+            total += count * float(auc(values[own], outcomes[own], w))
+            shares += count
+    return total / shares if shares else float("nan")
+
+
+def estimate_within(values: Floats, outcomes: Floats, sets: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return the mean AUC within sets with its 95 % interval over questions."""
+    draw = np.random.default_rng(0).multinomial(len(values), np.full(len(values), 1 / len(values)), _RESAMPLES)
+    drawn = [within_sets(values, outcomes, sets, row.astype(float)) for row in draw]
+    low, high = np.nanpercentile(drawn, (2.5, 97.5))
+    value = within_sets(values, outcomes, sets)
+    return {"auc": round(value, 3), "low": round(low, 3), "high": round(high, 3), "n": len(values)}
+
+
+def measure(folders: Sequence[Path], fitted: Artifact | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the numbers of the results page, and a row for each read."""
+    examples, _ = label_states(read_collection(folders).trajectories, LABEL)
+    x, y = examples.diagnostics, examples.outcomes
+    sets = np.array([set_of(each.dataset) for each in examples.each])
+    recalls = {
+        (key.dataset, key.question_id): each.metrics.get("evidence_recall")
+        for folder in folders
+        for key, each in read_summaries(folder).items()
+    }
+    recall = [recalls[each.dataset, each.question_id] for each in examples.each]
+    annotated = np.array([each is not None for each in recall])
+    complete = np.array([float((each or 0.0) >= 1.0) for each in recall])
+    used = [place for place, weight in enumerate(_weights(fitted)) if weight] if fitted else range(len(DIAGNOSTICS))
+    told = predict_left_out(examples, list(used))
+    held = np.array([partition(each.question_id) is Partition.XHOLD for each in examples.each])
+    right, whole = {}, {}
+    for place, name in enumerate(DIAGNOSTICS):
+        sign = -1.0 if name in {"conflict", "uncertainty", "gap", "cost"} else 1.0
+        if x[:, place].std() > 0:
+            right[name] = estimate_within(sign * x[:, place], y, sets)
+            whole[name] = estimate_within(sign * x[annotated, place], complete[annotated], sets[annotated])
+    found = {
+        "reads": len(examples),
+        "right": right,
+        "complete": whole,
+        "left_out": {
+            "answerability": estimate_within(told, y, sets),
+            "pooled": round(float(auc(told, y, np.ones(len(y)))), 3),
+            "brier": round(float(((told - y) ** 2).mean()), 4),
+            "brier_base": round(float(y.mean() * (1 - y.mean())), 4),
+            "by_set": {name: _describe(told[sets == name], y[sets == name]) for name in sorted(set(sets))},
+        },
+    }
+    shipped = told
+    if fitted:
+        shipped = np.array(
+            [fitted.answerability.probability(s.diagnostics, s.belief.sufficiency) for s in examples.states]
+        )
+        found["held"] = estimate_within(shipped[held], y[held], sets[held]) | _describe(shipped[held], y[held])
+    rows = [
+        {
+            "dataset": each.dataset,
+            "question_id": each.question_id,
+            **{name: round(value, 6) for name, value in zip(DIAGNOSTICS, row, strict=True)},
+            "right": int(outcome),
+            "complete": "" if share is None else int(share >= 1.0),
+            "left_out": round(float(p), 6),
+            "shipped": round(float(q), 6),
+            "held": int(unseen),
+        }
+        for each, row, outcome, share, p, q, unseen in zip(
+            examples.each, x.tolist(), y, recall, told, shipped, held, strict=True
+        )
+    ]
+    return found, rows
+
+
+def _weights(fitted: Artifact) -> tuple[float, ...]:
+    assert fitted.answerability.kind == "logistic"
+    return astuple(fitted.answerability.weights)
+
+
+def _describe(p: Floats, y: Floats) -> dict[str, Any]:
+    given = p >= DECLINE_BELOW
+    return {
+        "questions": len(y),
+        "right": int(y.sum()),
+        "auc_of_set": round(float(auc(p, y, np.ones(len(y)))), 3) if 0 < y.sum() < len(y) else None,
+        "answered": int(given.sum()),
+        "wrong_of_answered": round(float(1 - y[given].mean()), 3) if given.any() else None,
+        "right_declined": round(float(1 - given[y > 0].mean()), 3) if y.any() else None,
+    }
+
+
+def fit(folders: Sequence[Path], name: str) -> Artifact:
+    """Fit the probability to the questions that are not held out."""
+    return fit_artifact(read_collection(folders), LABEL, name=name, chooses=False)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--artifact", type=Path, help="write the fit to this file")
+    given = parser.parse_args(words)
+    folders = sorted(folder for folder in given.runs.iterdir() if (folder / "run.json").is_file())
+    fitted = fit(folders, "qwen2.5-coder-1.5b-lean") if given.artifact else None
+    if fitted:
+        write_artifact(fitted, given.artifact)
+    found, rows = measure(folders, fitted)
+    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    with given.out.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
