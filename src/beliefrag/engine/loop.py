@@ -28,7 +28,7 @@ from beliefrag.prompts import Prompts
 from beliefrag.record import CallStarted, Episode, Failure, ModelCall, Outcome, Progress, Search, ShownPassage, Step
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import Action, Budget, Decision, Hit, Question
+from beliefrag.types import Action, Budget, Decision, Hit, Question, Rules
 from beliefrag.verifiers import VerifierForm
 
 _log = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ class Harness:
     """What else shaped the episodes and must be known to judge them: calibration, corpus."""
     pack: int | None = None
     """The most words of evidence that a prompt shows; None shows whole passages."""
+    rules: Rules = Rules()
+    """Where the paper's harness is followed in place of ours."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
 
@@ -153,6 +155,7 @@ class _Player:
             self._log.recorder(),
             harness.budget.tokens,
             packing=None if harness.pack is None else _build_packing(harness.pack, self._evidence),
+            rules=harness.rules,
         )
         self._queries: list[str] = []
         self._rewritten: str | None = None
@@ -197,7 +200,11 @@ class _Player:
         controller = self._method.begin()
         while True:
             try:
-                self._latest = await controller.measure(self._build_view(), self._calls)
+                view = self._build_view()
+                self._latest = await controller.measure(view, self._calls)
+                if self._harness.rules.observe_each_step and view.passages and self._latest.observation is None:
+                    # The method has no use for it, and is charged for it all the same.
+                    await self._calls.verify(self._question, view.verifier_window)
             except TokensSpent:
                 # What was not asked is not known; without tokens only an end is legal, which needs no measurement.
                 self._latest = Measurement()
@@ -269,7 +276,7 @@ class _Player:
             self._rewritten = None
             before = self._evidence.passages
             change = self._evidence.add(hits)
-            repeated = len(change.known) + len(change.refused)
+            repeated = 0 if self._harness.rules.literal_novelty else len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
         search = Search(
             query=query,
