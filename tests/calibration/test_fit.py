@@ -334,3 +334,17 @@ def test_a_fit_of_one_outcome_is_not_a_number_and_a_weight_of_0_leaves_an_exampl
     assert np.isnan(alike).all()
     single = fitting.fit_logistic(columns[:60], outcomes[:60], np.ones(60))
     assert part == pytest.approx([single.intercept, *single.weights], abs=2e-6)
+
+
+def test_the_questions_to_fit_and_to_choose_on_can_be_given(tmp_path: Path) -> None:
+    train = write_run(tmp_path / "train", questions=[f"train{k}" for k in range(60)])
+    dev = write_run(tmp_path / "dev", questions=[f"dev{k}" for k in range(30)], seed=1)
+    artifact = fit_artifact(read_collection([train], [dev]), "f1")
+    assert artifact.fit is not None
+    assert (len(artifact.fit.fit_questions), len(artifact.fit.selection_questions)) == (60, 30)
+    assert artifact.counts == {"xfit": 60, "xsel": 30, "xhold": 0}
+    # The hash would hold out some of them: what was given counts, and the file can be read again.
+    assert not artifact.contaminated
+    assert Artifact.model_validate_json(artifact.model_dump_json()) == artifact
+    with pytest.raises(CalibrationError, match="60 questions are in a run to fit on and in one to choose on"):
+        read_collection([train], [write_run(tmp_path / "again", questions=[f"train{k}" for k in range(60)])])

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.calibration import load_artifact
+from beliefrag.calibration.artifact import write_artifact
+from beliefrag.policy import FittedValue
 from beliefrag.runs.record import RunRecord, thresholds_of
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
@@ -36,7 +39,10 @@ def data(home: Path) -> list[str]:
             seen = [f"flag of {split}town{k}?", f"{split}town{k} is {colour}"]
             lines.append({"purpose": "answer", "match": seen, "reply": colour, "repeat": True})
     model = write_script(home, *lines)
-    return ["--data", "north", "south", "rgb", "holobench", "--model", model, *BORROWED, "--yes"]
+    fitted = load_artifact("published").model_copy(update={"retrieval_value": FittedValue(0.5, -1.0, 0.0, 0.0)})
+    write_artifact(fitted, home / "valued.json")
+    borrowed = (*BORROWED, "--set", "borrow=valued.json")
+    return ["--data", "north", "south", "rgb", "holobench", "--model", model, *borrowed, "--yes"]
 
 
 @pytest.mark.usefixtures("without_pictures")
