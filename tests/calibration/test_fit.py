@@ -13,7 +13,6 @@ from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import choose_kind, fit_all_kinds
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import LogisticAnswerability, PlattAnswerability
-from beliefrag.policy.belief import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action, Diagnostics
@@ -235,13 +234,6 @@ def test_a_run_without_answers_on_trial_has_nothing_to_fit(tmp_path: Path) -> No
     (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(CalibrationError, match=r"calibrate collect"):
         read_collection([run])
-
-
-def test_a_fit_with_idle_columns_only_says_the_base_rate() -> None:
-    columns, outcomes = np.full((8, 2), 0.5), np.array([1.0, 0, 0, 0, 1, 0, 0, 0])
-    found = fitting.fit_logistic(columns, outcomes, np.ones(8))
-    assert found.idle == (0, 1)
-    assert sigmoid(found.intercept) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from tests.support.messages import mentions
 from tests.support.planted_states import SCALE, write_run
 
 Command = Callable[..., Ran]
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 
 
 @pytest.fixture(autouse=True)
