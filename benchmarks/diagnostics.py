@@ -25,10 +25,11 @@ from beliefrag.calibration.fitting import refit_logistic
 from beliefrag.calibration.quality import auc
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.run_files import read_summaries
+from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Floats
 from beliefrag.settings import DECLINE_BELOW
 
-LABEL = "agrees"
+LABEL: Label = "agrees"
 _PRIOR = 10.0
 _LEAST = 5
 """Fewest questions of either outcome for an AUC within a set."""
