@@ -32,8 +32,8 @@ from beliefrag.types import NO_ANSWER, Passage, Question
 from benchmarks.find.mixed_corpus import data_folder
 
 READS: Mapping[str, int] = {
-    "clapnq": 120, "covidqa": 180, "manuals": 75, "ramdocs": 80, "mtrag_un": 26, "xquad_en": 60,
-    "hotpotqa": 100, "2wikimultihopqa": 80, "musique": 80, "nq": 80, "triviaqa": 60, "popqa": 60, "rgb": 60,
+    "clapnq": 180, "covidqa": 180, "manuals": 75, "ramdocs": 140, "mtrag_un": 26, "xquad_en": 110,
+    "hotpotqa": 150, "2wikimultihopqa": 130, "musique": 130, "nq": 120, "triviaqa": 100, "popqa": 100, "rgb": 100,
     "hotpotqa_removed": 40, "2wikimultihopqa_removed": 40, "nq_removed": 40, "popqa_removed": 40,
     "nq_on_covidqa": 30, "triviaqa_on_manuals": 30,
 }  # fmt: skip
