@@ -135,6 +135,7 @@ class Engine:
             self.settings.budget,
             made_with or {},
             parts.search.pack,
+            calibrated=None if parts.artifact is None else not parts.calibration_warnings,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:

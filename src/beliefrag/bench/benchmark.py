@@ -206,7 +206,7 @@ def prepare_run(
     setup = set_up(settings, spec, before)
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
-    at_once = concurrency or (1 if settings.model.startswith("local:") else settings.concurrency)
+    at_once = concurrency or (1 if settings.is_embedded else settings.concurrency)
     plan = make_plan(setup, read_summaries(folder), at_once=at_once)
     return PreparedRun(setup, settings, spec, folder, _resume(before, setup.record, plan), plan, at_once)
 

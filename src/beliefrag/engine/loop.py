@@ -47,6 +47,8 @@ class Harness:
     """What else shaped the episodes and must be known to judge them: calibration, corpus."""
     pack: int | None = None
     """The most words of evidence that a prompt shows; None shows whole passages."""
+    calibrated: bool | None = None
+    """Whether probabilities were fitted for this model and search; None for a method that gives none."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
 
@@ -177,6 +179,7 @@ class _Player:
             prompts=self._harness.prompts.hashes(),
             verifier=self._harness.verifier.name,
             made_with=self._harness.made_with,
+            calibrated=self._harness.calibrated,
         )
         self._emit(episode)
         try:

@@ -87,7 +87,7 @@ class BeliefRAGResponse(Response):
 class BeliefRAGQueryEngine(BaseQueryEngine):
     """BeliefRAG wherever LlamaIndex takes a query engine: in a tool of an agent, in a router, by itself.
 
-    The response holds the passages that were read as nodes; its metadata has outcome, answerability, reason, citations,
+    The response holds the passages that were read as nodes; its metadata has outcome, answerability, calibrated, reason, citations,
     usage and steps. Declining is an outcome, with `response` None. A failure is raised as `EpisodeFailed`. Cancelling
     `aquery` stops paying for model calls.
 
