@@ -220,5 +220,6 @@ def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
     except BeliefRAGError as error:
         return _problem("calibration", error)
     if reasons := find_calibration_warnings(artifact, here):
-        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}.", "Its probabilities are estimates; 'beliefrag calibrate auto' fits one.")
+        remedy = "Its probabilities are estimates; 'beliefrag calibrate auto' fits one."
+        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}.", remedy)
     return _ok("calibration", artifact.name)

@@ -201,8 +201,7 @@ def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None
 
     `typed` comes from the command line or from code; its None values are ignored. `config` replaces `beliefrag.toml`.
     """
-    home = os.environ.get("XDG_CONFIG_HOME")
-    user = (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
+    user = config_dir() / "config.toml"
     project = config or Path("beliefrag.toml")
     layers = [
         (str(user), _read_file(user, required=False)),
@@ -277,6 +276,12 @@ def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix
     origin = "" if source == "given" else f" (from {source})"
     words = first["msg"].removeprefix("Value error, ")
     return SettingsError(f"The setting {name}{origin} cannot be used: {words}.")
+
+
+def config_dir() -> Path:
+    """Return the folder for the user's own settings and calibrations; it is not created here."""
+    home = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "beliefrag"
 
 
 def cache_dir() -> Path:

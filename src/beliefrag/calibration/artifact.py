@@ -8,6 +8,7 @@ is used only on request.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
@@ -38,6 +39,7 @@ from beliefrag.policy import (
 )
 from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import select_held_out
+from beliefrag.settings import config_dir
 from beliefrag.types import Budget
 from beliefrag.verifiers import DRAFT_FORMS
 
@@ -347,6 +349,18 @@ def count_guarantees_in_file(path: Path) -> int:
         ) from None
 
 
+def saved_artifact_path(model: str, verifier: str, documents: str) -> Path:
+    """Return where the calibration of a model on these documents is kept, and found by every later question."""
+    key = hashlib.sha256("\0".join((backbone(model), verifier, documents)).encode()).hexdigest()[:12]
+    return config_dir() / "calibrations" / f"{name_after(model)}-{key}.json"
+
+
+def name_after(model: str) -> str:
+    """Return the model's name without provider, address and hash."""
+    plain = backbone(model).split(":")[1].rpartition("/")[2]
+    return re.sub(r"[^\w.-]+", "-", plain) or "calibration"
+
+
 @dataclass(frozen=True, slots=True)
 class RunConditions:
     """What a run asks and searches with; `retriever` is None for one that does not say what it is."""
@@ -413,17 +427,20 @@ def select_artifact(
     *,
     calibration: str | None = None,
     borrow: str | None = None,
+    saved: Path | None = None,
     any_retriever: bool = False,
 ) -> Artifact:
     """Select the artifact to use in a run.
 
     `calibration` must have been fitted for all that, but for the retriever with `any_retriever`. `borrow` is used
-    although it was fitted for something else. Without either it is the shipped one that suits the run best: where none
-    was fitted for its model, an estimate.
+    although it was fitted for something else. Without either it is the one `saved` for these documents, or else the
+    shipped one that suits the run best: where none was fitted for its model, an estimate.
     """
     if borrow is not None:
         return load_artifact(borrow)
     if calibration is None:
+        if saved is not None and saved.exists():
+            return load_artifact(str(saved))
         return min(shipped_artifacts().values(), key=lambda each: _rank(each, here))
     artifact = load_artifact(calibration)
     if reasons := find_mismatches(artifact, replace(here, retriever=None) if any_retriever else here):

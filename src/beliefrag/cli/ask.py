@@ -16,7 +16,14 @@ import typer
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 from beliefrag.errors import BeliefRAGError, SettingsError
-from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_confidence, describe_reason, explain_episode
+from beliefrag.explanation import (
+    ACTION_WORDS,
+    Explanation,
+    describe_belief,
+    describe_confidence,
+    describe_reason,
+    explain_episode,
+)
 from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
