@@ -55,8 +55,8 @@ def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset
 
     The file is CSV or TSV with the columns `question` and `answers` (or `answer`; several with | between), or JSON
     Lines with the same names, `answers` being a list. Without an answer, declining is right. An `id` is optional:
-    without one it is made from the question's words. A file in which the page to ask in keeps feedback is read too: the last line of a question counts, and it is
-    left out as long as it has no right answer.
+    without one it is made from the question's words. A file in which the page to ask in keeps feedback is read too: the
+    last line of a question counts, and it is left out as long as it has no right answer.
     """
     left_out: list[str] = []
     asked: dict[str, LabelledQuestion] = {}
