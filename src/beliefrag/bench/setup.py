@@ -258,8 +258,9 @@ def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
         # Methods without a calibration ignore a largest error, as the preview warns.
         settings = settings.model_copy(update={"max_error": None})
     documents = "".join(each.documents for each in spec.datasets)
-    how = {"further_warnings": tuple(warnings), "documents": documents}
-    return open_engine(settings, methods=spec.methods, model=model, **how)
+    return open_engine(
+        settings, methods=spec.methods, model=model, further_warnings=tuple(warnings), documents=documents
+    )
 
 
 def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, DatasetSetup]) -> None:
