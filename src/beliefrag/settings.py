@@ -28,7 +28,7 @@ from pydantic import (
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
-from beliefrag.types import Budget
+from beliefrag.types import Budget, Reading
 
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
@@ -156,6 +156,7 @@ class Settings(BaseModel):
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
     prices: Prices = Prices()
+    reading: Reading = Reading()
 
     @model_validator(mode="wrap")
     @classmethod
