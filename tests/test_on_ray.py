@@ -20,19 +20,16 @@ from beliefrag.bench.benchmark import RunProgress
 from beliefrag.bench.ray_player import _check_record, _check_shared_cache
 from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.ray_cluster import ClusterNode, join_cluster, open_ray_map
-from beliefrag.retrieval import Bm25Index, indexing
-from beliefrag.retrieval.indexing import FoundFile, IndexReport, index_paths
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.indexing import IndexReport, index_paths
 from beliefrag.retrieval.linked.build import build_graph
 from beliefrag.retrieval.linked.graph import Arrays
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import comparable_lines, read_lines
 from beliefrag.settings import Settings
-from beliefrag.types import Reading
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import recorded, stub
-from tests.support.bench_runs import write_dataset as write_questions
-from tests.support.bench_runs import write_script
 from tests.support.faults import at_random_moments
 from tests.support.ray_cluster import RayNodes, find_workers, kill_process
 
@@ -109,20 +106,6 @@ def test_a_run_on_ray_leaves_the_bytes_of_a_run_in_one_process_and_can_go_on_wit
     here, alone = RunRecord.read(home / "run"), RunRecord.read(home / "alone")
     # The two servers have ports of their own, which are part of the model's identity.
     assert here.model_copy(update={"made": alone.made, "model": alone.model}) == alone
-
-
-def test_verdicts_that_are_missing_are_made_on_ray(nodes: RayNodes, home: Path) -> None:
-    folder = write_questions(home, "north", 3)
-    settings = Settings(model=write_script(home), borrow="published", verifier="structured")
-    spec = bench.RunSpec(data=(folder,), methods=("static",), judge=False)
-    bench.run(spec, out=home / "run", settings=settings)
-    bench.run(replace(spec, judge=True), out=home / "run", settings=settings, on="ray")
-    bench.run(replace(spec, judge=True), out=home / "alone", settings=settings)
-    assert comparable_lines(home / "run") == comparable_lines(home / "alone")
-    verdicts = {
-        episode.key.question_id: episode.metrics["judge"] for episode in bench.Run.open(home / "run").episodes()
-    }
-    assert verdicts == {"north-q0": 1.0, "north-q1": 0.0, "north-q2": 0.0}
 
 
 def test_a_killed_node_loses_and_doubles_nothing(nodes: RayNodes, home: Path, data: Path) -> None:
@@ -279,22 +262,3 @@ def test_a_killed_driver_leaves_an_index_that_the_same_command_completes(nodes: 
     alone = index_paths(docs, tmp_path / "alone")
     assert Bm25Index.open(tmp_path / "spread").fingerprint == alone.fingerprint
     assert has_graph(tmp_path / "spread")
-
-
-def test_a_worker_leaves_large_and_other_files_to_the_process_that_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("Something to read.")
-    file = FoundFile(str(tmp_path / "a.txt"), "a.txt", "a.txt")
-    missing = FoundFile(str(tmp_path / "b.txt"), "b.txt", "b.txt")
-    with (tmp_path / "a.txt").open("rb") as content:
-        stamp = indexing._file_stamp(content)
-
-    def is_loaded(found: FoundFile, stamp: tuple[int, int, int]) -> bool:
-        return indexing._read_remotely((found, stamp, Reading())) is not None
-
-    assert is_loaded(file, stamp)
-    assert not is_loaded(file, (stamp[0], 2, 3))
-    assert not is_loaded(missing, (1, 2, 3))
-    monkeypatch.setattr(indexing, "_LARGEST_REMOTE_BYTES", 5)
-    assert not is_loaded(file, stamp)

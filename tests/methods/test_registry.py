@@ -5,7 +5,7 @@ import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration, typical_cost
+from beliefrag.methods import METHODS, MethodInputs, build_method
 from beliefrag.methods.adaptive_k import AdaptiveK
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.iterative import Iterative
@@ -43,14 +43,6 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
     assert first.sources == second.sources
 
 
-def test_every_method_has_a_title_of_its_own() -> None:
-    titles = [METHODS.title(name) for name in METHODS]
-    assert len(set(titles)) == len(titles) == 13
-    assert all(METHODS[name].summary.endswith(".") for name in METHODS)
-    assert {name for name in METHODS if needs_calibration(name)} == {"beliefrag", "lean"}
-    assert {name for name in METHODS if METHODS[name].needs_token_probabilities} == {"flare", "uncertainty_gate"}
-
-
 def test_options_are_typed_after_the_name() -> None:
     assert build_method("iterative:rounds=2") == Iterative(rounds=2)
     assert build_method("adaptive_k:buffer=3") == AdaptiveK(buffer=3)
@@ -62,28 +54,9 @@ def test_options_are_typed_after_the_name() -> None:
         build_method("self_rag:threshold=1.5")
 
 
-def test_a_state_collector_costs_more_than_the_method_whose_states_it_visits() -> None:
-    collector, method = typical_cost("survey", "structured"), typical_cost("beliefrag", "structured")
-    assert collector and method and collector.calls > method.calls
-
-
-def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(SettingsError) as caught:
-        build_method("self-rag")
-    assert all(name in caught.value.remedy for name in METHODS)
-
-
 def test_beliefrag_is_refused_without_a_calibration_and_takes_thresholds() -> None:
     with pytest.raises(CalibrationError, match="beliefrag"):
         build_method("beliefrag")
     method = build_method("beliefrag", replace(INPUTS, thresholds=Thresholds(answer=0.9)))
     assert isinstance(method, BeliefRAGMethod)
     assert method.thresholds.answer == 0.9
-
-
-def test_the_docs_tell_of_every_method_under_its_name_and_title() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    for name in METHODS:
-        title = METHODS.title(name)
-        assert f"| `{name}` | {title} |" in page
-        assert name == "beliefrag" or f"**{title.replace('*', chr(92) + '*')}**" in page

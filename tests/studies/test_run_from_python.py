@@ -18,7 +18,7 @@ NAME = "frontier:of=static,methods=static+no_rag"
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
-    return Settings(model=write_script(tmp_path), verifier="structured")
+    return Settings(model=write_script(tmp_path), verifier="structured", borrow="published")
 
 
 def test_a_study_is_made_with_progress_and_shows_itself(
@@ -37,17 +37,6 @@ def test_a_study_is_made_with_progress_and_shows_itself(
     again = studies.run(NAME, existing_run=out / "runs" / "comparison", out=tmp_path / "again")
     assert again.numbers == found.numbers
     assert capsys.readouterr() == ("", "")
-
-
-def test_what_a_study_lacks_is_an_error(tmp_path: Path, settings: Settings) -> None:
-    data = [write_dataset(tmp_path, "north", 2)]
-    with pytest.raises(studies.StudyError, match="sets of rows"):
-        studies.run("holobench", data=data, out=tmp_path / "o", settings=settings)
-    with pytest.raises(studies.StudyError, match="several runs"):
-        studies.run("mechanism", existing_run=tmp_path, out=tmp_path / "o", settings=settings)
-    with pytest.raises(studies.StudyError, match="several studies"):
-        studies.run("all", data=data, out=tmp_path / "o", settings=settings)
-    assert not (tmp_path / "o").exists()
 
 
 def test_a_study_that_was_interrupted_goes_on(tmp_path: Path, settings: Settings) -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from beliefrag.errors import MissingExtra
 from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.models.failures import one_line
@@ -61,7 +62,7 @@ def results_table(summary: Summary) -> Table:
 def report_page(summary: Summary, *, with_figure: bool = True) -> Page:
     """Return the page of a report: the figure if wanted, all tables, and where the numbers come from."""
     blocks: list[Block] = []
-    if with_figure and (figure := _draw_methods(summary)):
+    if with_figure and (figure := _draw_if_possible(summary)):
         over = _datasets_of_mean(summary, "f1")
         about = "Means over datasets, with 95 % intervals. A method without such a mean has no point."
         about += f" Both numbers are over {', '.join(over)}." if over else ""
@@ -113,7 +114,8 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
     run = summary.run
     datasets = []
     for name, each in run.datasets.items():
-        words = f"{len(each.question_ids):,} questions, {each.passages:,} passages, corpus {each.fingerprint}"
+        splits = f" of {', '.join(each.splits)}" if any(each.splits) else ""
+        words = f"{len(each.question_ids):,} questions{splits}, {each.passages:,} passages, corpus {each.fingerprint}"
         datasets.append((f"dataset {name}", f"{words}, {each.licence}" if each.licence else words))
     return [
         ("begun", run.made),
@@ -186,6 +188,13 @@ def _tidy_csv(summary: Summary) -> str:
         }
         writer.writerows((*place, name, count, "", "", cell.episodes, "", "") for name, count in counts.items())
     return text.getvalue()
+
+
+def _draw_if_possible(summary: Summary) -> Picture | str | None:
+    try:
+        return _draw_methods(summary)
+    except MissingExtra as error:
+        return f"{error.message} {error.remedy}"
 
 
 def _draw_methods(summary: Summary) -> Picture | None:

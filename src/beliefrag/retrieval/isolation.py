@@ -76,9 +76,9 @@ class FileReading:
         reason = ""
         for kind, value in self._messages:
             if kind == "passages":
-                for name, title, text, place, links in value:
+                for name, title, text, place, metadata, links in value:
                     self.passages += 1
-                    fields = (name, title, text, self._source, place)
+                    fields = (name, title, text, self._source, place, tuple(map(tuple, metadata)))
                     yield ReadPassage(*fields, links) if links else Passage(*fields)
             elif kind == "end":
                 reason = value
@@ -285,11 +285,12 @@ class _Answer:
         faulthandler.cancel_dump_traceback_later()
 
     def _send_passages(self, file: CorpusFile) -> str:
-        batch: list[tuple[str, ...]] = []
+        batch: list[tuple[object, ...]] = []
         size = total = 0
         for document in reader_for(file.name)(file, lambda what: self._send("complaint", what)):
             for passage in cut_document(document):
-                batch.append((passage.id, passage.title, passage.text, passage.place, links_of(passage)))
+                fields = (passage.id, passage.title, passage.text, passage.place, passage.metadata, links_of(passage))
+                batch.append(fields)
                 size += len(passage.title) + len(passage.text)
                 if size >= _BATCH:
                     self._send("passages", batch)

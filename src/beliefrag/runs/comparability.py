@@ -133,6 +133,7 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
         known = datasets.get(name, dataset)
         grown = {
             "question_ids": _join(known.question_ids, dataset.question_ids),
+            "splits": _join(known.splits, dataset.splits),
             "seen_by_calibration": _join(known.seen_by_calibration, dataset.seen_by_calibration),
         }
         datasets[name] = dataset.model_copy(update=grown)

@@ -74,6 +74,8 @@ class DatasetRecord(_Strict):
     source: str = ""
     score_scales: Mapping[str, ScoreScale | None] = {}
     """Where the raw scores of each retriever lie on this corpus; None where they say nothing about relevance."""
+    splits: tuple[str, ...] = ()
+    """The splits of the questions; empty in runs of older versions."""
     seen_by_calibration: tuple[str, ...] = ()
     """The questions that the run's calibration was fitted or chosen on: numbers on them flatter it."""
 
