@@ -135,6 +135,7 @@ class Engine:
             self.settings.budget,
             made_with or {},
             parts.search.pack,
+            self.settings.rules,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:
@@ -213,7 +214,7 @@ def open_engine(
         parts[name] = MethodParts(search, form.build(None))
         if needs_calibration(name):
             known = (identities or {}).get(name, _planned_identity(search, settings))
-            searched = None if known is None else describe_packing(known, search.pack)
+            searched = None if known is None else describe_packing(known, search.pack, settings.rules)
             here = RunConditions(model.identity, str(form), prompts.hashes(), searched)
             artifact = select_artifact(
                 here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=form.name in DRAFT_FORMS

@@ -172,6 +172,25 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
+class Rules:
+    """Where the paper's harness differs from ours; all are off but under the profile `paper`."""
+
+    observe_each_step: bool = False
+    """Whether the verifier observes the evidence in each step of every method that searches, and is charged to it."""
+    literal_novelty: bool = False
+    """Whether novelty is over new passages alone, where ours counts known and dropped ones as repetitions."""
+    repeat_queries: bool = False
+    """Whether a query that was searched for already is searched for again, where ours takes another one."""
+
+    def __str__(self) -> str:
+        named = (each.name.replace("_", " ") for each in fields(self) if getattr(self, each.name))
+        return f"rules: {', '.join(named)}" if self else ""
+
+    def __bool__(self) -> bool:
+        return self != Rules()
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What an episode may spend. Each limit stands by itself."""
 
