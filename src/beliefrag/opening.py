@@ -296,7 +296,7 @@ def assemble(
         retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Called while documents are read.
     """
-    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
+    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress, reading=settings.reading)
     if retriever is not None and source.is_given:
         raise SettingsError(
             f"Needs one source of passages, and 2 were given: a retriever and {source}.",
@@ -352,7 +352,7 @@ def reopen_passages(
         index: The index made by `beliefrag index`.
     """
     engine = assembly.engine
-    source = PassageSource(docs=docs, index=index)
+    source = PassageSource(docs=docs, index=index, reading=engine.settings.reading)
     choice = RETRIEVERS.choose(engine.parts_of(engine.settings.method).search.retriever, engine.settings.retrievers)
     return _search_in(engine, open_retriever(choice, source), source, closes_retriever=True)
 

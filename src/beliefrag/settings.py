@@ -28,7 +28,7 @@ from pydantic import (
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
-from beliefrag.types import Budget, Rules
+from beliefrag.types import Budget, Reading, Rules
 
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
@@ -172,6 +172,7 @@ class Settings(BaseModel):
     thresholds: Thresholds = Thresholds()
     rules: Rules = Rules()
     prices: Prices = Prices()
+    reading: Reading = Reading()
 
     @model_validator(mode="wrap")
     @classmethod
