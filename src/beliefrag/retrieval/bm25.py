@@ -6,7 +6,7 @@ import random
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +20,7 @@ from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import store
 from beliefrag.retrieval.documents import links_of, printable_path, split_sentences
+from beliefrag.retrieval.languages import ENGLISH, analyse, language_of, query_languages
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
 from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
 from beliefrag.types import Hit, Passage
@@ -55,6 +56,7 @@ _ENGLISH = (
     .build()
 )
 
+_ALL_ENGLISH = {ENGLISH: 1}
 _Scored = tuple[float, tantivy.DocAddress]
 
 
@@ -162,7 +164,7 @@ class Bm25Index:
         """Return the k best passages for the words of the query, best first; equal scores by passage id."""
         check_depth(k)
         with _explained("The search failed"):
-            words = _words_query(self._schema, query)
+            words = self._words_query(query)
             if words is None or k == 0 or not len(self):
                 return []
             hits = [Hit(self._passage(address), score) for score, address in self._best(words, k)]
@@ -221,7 +223,7 @@ class Bm25Index:
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """Return the keys and scores of the k best passages without fetching their texts."""
         with _explained("The search failed"):
-            words = _words_query(self._schema, query)
+            words = self._words_query(query)
             hits = self._searcher.search(words, k, count=False).hits if words is not None and len(self) else []
             keys = self._searcher.fast_field_values(store.KEY, [address for _, address in hits]) if hits else []
             return [int(key or 0) for key in keys], [score for score, _ in hits]
@@ -252,6 +254,23 @@ class Bm25Index:
                 found = self._searcher.search(tantivy.Query.all_query(), _ADDRESSES, count=False, offset=start).hits
             for low in range(0, len(found), _PAGE):
                 yield [address for _, address in found[low : low + _PAGE]]
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """How many passages there are in each language."""
+        return dict(self._searcher.terms_with_prefix(store.LANGUAGE, ""))
+
+    def _words_query(self, text: str) -> tantivy.Query | None:
+        """Return the search for the words of a text, each an optional term, or None when it has no word.
+
+        A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
+        """
+        terms, should = query_terms(text, self.languages), tantivy.Occur.Should
+        if not terms:
+            return None
+        return tantivy.Query.boolean_query(
+            [(should, tantivy.Query.term_query(self._schema, CONTENT, term)) for term in terms]
+        )
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
         return store.to_passage(self._searcher.doc(address))[0]
@@ -302,9 +321,10 @@ def _open_bm25(options: Bm25Options, source: PassageSource) -> Bm25Index:
     return source.open_index()
 
 
-def passage_terms(text: str) -> list[str]:
+def passage_terms(passage: Passage) -> list[str]:
     """Return the terms of a passage as the embedded engine analyses it, for engines that cannot."""
-    return _ENGLISH.analyze(text)
+    language, text = language_of(passage), f"{passage.title}\n{passage.text}"
+    return _ENGLISH.analyze(text) if language == ENGLISH else analyse(text, language)
 
 
 def query_words(text: str) -> list[str]:
@@ -314,21 +334,16 @@ def query_words(text: str) -> list[str]:
     return list(islice(words, MOST_WORDS))
 
 
-def query_terms(text: str) -> list[str]:
-    """Return the terms that a query searches for, analysed exactly as passages are.
+def query_terms(text: str, known: Mapping[str, int] | None = _ALL_ENGLISH) -> list[str]:
+    """Return the terms that a query searches for, analysed as passages in its language are.
 
-    A repeated word counts once, as in tantivy's parser.
+    A repeated word counts once. `known` counts the passages in each language, None if nobody did.
     """
-    return _ENGLISH.analyze(" ".join(query_words(text)))
-
-
-def _words_query(schema: tantivy.Schema, text: str) -> tantivy.Query | None:
-    """Return the search for the words of a text, each an optional term, or None when it has no word.
-
-    A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
-    """
-    terms = query_terms(text)
-    if not terms:
-        return None
-    should = tantivy.Occur.Should
-    return tantivy.Query.boolean_query([(should, tantivy.Query.term_query(schema, CONTENT, term)) for term in terms])
+    terms: list[str] = []
+    for language in query_languages(text, known):
+        if language == ENGLISH:
+            terms += _ENGLISH.analyze(" ".join(query_words(text)))
+        else:
+            found = dict.fromkeys(analyse(text.encode("utf-8", "replace").decode(), language))
+            terms += [term for term in found if term not in terms][:MOST_WORDS]
+    return terms

@@ -17,6 +17,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import cast
 
 from beliefrag.errors import CorpusError
+from beliefrag.retrieval.languages import detect_language
 from beliefrag.types import Passage
 
 LARGEST_FILE = 256 * 1024 * 1024
@@ -345,6 +346,8 @@ def cut_document(document: Document) -> Iterator[Passage]:
     `#2`, `#3` ... for further parts of a long one.
     """
     metadata = clean_metadata([("type", _file_type(document.source)), *document.metadata])
+    if not document.own_id and "language" not in dict(metadata) and (language := detect_language(document.text)):
+        metadata = (*metadata, ("language", language))
     if document.own_id:
         texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
         for number, text in enumerate(texts, 1):

@@ -23,6 +23,7 @@ import tantivy
 
 from beliefrag.errors import BeliefRAGError, CorpusError
 from beliefrag.retrieval.documents import ReadPassage, links_of, printable_path
+from beliefrag.retrieval.languages import ENGLISH, analyse, language_of
 from beliefrag.types import Passage
 
 MANIFEST = "beliefrag-index.jsonl"
@@ -40,10 +41,13 @@ KEY = "key"
 LINKS = "links"
 METADATA = "metadata"
 """Each value as `NAME=VALUE`."""
+LANGUAGE = "language"
 _PLACE = "place"
 
 ANALYSER = "en_stem"
-"""Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
+"""Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed.
+
+The terms of passages in other languages come from `languages.analyse`."""
 
 _FORMAT = 3
 _ALWAYS = -1  # A `base` that every store has passed.
@@ -150,6 +154,7 @@ def index_schema() -> tantivy.Schema:
     builder.add_text_field(_PLACE, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field(LINKS, stored=True)
     builder.add_text_field(METADATA, stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -172,8 +177,14 @@ def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantiv
         document.add_bytes(LINKS, links.encode())
     for name, value in passage.metadata:
         document.add_text(METADATA, f"{name}={value}")
-    document.add_text(CONTENT, passage.title)
-    document.add_text(CONTENT, passage.text)
+    language = language_of(passage)
+    document.add_text(LANGUAGE, language)
+    for text in (passage.title, passage.text):
+        if language == ENGLISH:
+            document.add_text(CONTENT, text)
+        else:
+            tokens = [tantivy.Token(term, place, 0, 0) for place, term in enumerate(analyse(text, language))]
+            document.add_pre_tokenized_text(CONTENT, tantivy.PreTokenizedString(text, tokens))
     return document
 
 

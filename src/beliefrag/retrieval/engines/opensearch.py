@@ -24,7 +24,6 @@ from beliefrag.retrieval.engines.engine_retriever import (
     EngineOptions,
     IndexState,
     check_address,
-    content_of,
     one_line,
     open_on_engine,
 )
@@ -192,7 +191,7 @@ class OpenSearchIndex:
 
     def _match(self, query: str) -> dict[str, Any]:
         if not self._options.is_own:
-            return {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
+            return {"match": {"terms": {"query": " ".join(query_terms(query, None)), "operator": "or"}}}
         words = " ".join(query_words(query))
         return {"multi_match": {"query": words, "fields": self._searched, "type": "most_fields"}}
 
@@ -346,7 +345,7 @@ class OpenSearchWriter:
                 "id": passage.id,
                 "title": passage.title,
                 "text": passage.text,
-                "terms": " ".join(passage_terms(content_of(passage))),
+                "terms": " ".join(passage_terms(passage)),
                 "sources": list(held.sources),
                 "digest": f"{held.digest:x}",
             }

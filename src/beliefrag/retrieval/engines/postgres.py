@@ -242,7 +242,7 @@ class PostgresTable:
         statement = sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
             columns, score, self._table, where, order
         )
-        terms = query_terms(query)
+        terms = query_terms(query, None)
         values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
         state, rows = self._together((self._state_query(), {}), (statement, values))
         return [row for row in rows if row[-1] > 0], self._read_state(state)
@@ -418,7 +418,7 @@ class PostgresWriter:
             for passage, held in changes.puts:
                 content = content_of(passage)
                 row = [passage.id, passage.title, content, list(held.sources), held.digest.to_bytes(32)]
-                copy.write_row([*row, " ".join(passage_terms(content))][: len(names)])
+                copy.write_row([*row, " ".join(passage_terms(passage))][: len(names)])
         given = sql.SQL(", ").join(sql.SQL("EXCLUDED.{}").format(sql.Identifier(name)) for name in names)
         self._execute(
             "INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT (id) DO UPDATE SET ({}) = ROW({})",
