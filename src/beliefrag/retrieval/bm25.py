@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import store
 from beliefrag.retrieval.documents import links_of, printable_path, split_sentences
+from beliefrag.retrieval.filters import LANGUAGE, PATH, Both, Either, Filter, Not, matching_values
 from beliefrag.retrieval.languages import ENGLISH, analyse, language_of, query_languages
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
 from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
@@ -56,7 +58,6 @@ _ENGLISH = (
     .build()
 )
 
-_ALL_ENGLISH = {ENGLISH: 1}
 _Scored = tuple[float, tantivy.DocAddress]
 
 
@@ -96,6 +97,25 @@ class Bm25Index:
         self._searcher = searcher
         self._schema = schema
         self._state = state
+        self._limit: tantivy.Query | None = None
+        """The passages that searches are limited to."""
+
+    def where(self, wanted: Filter) -> Bm25Index:
+        """Return the same passages, of which searches find those that a filter describes."""
+        with _explained("The filter failed"):
+            limit = self._filter_query(wanted)
+        view = copy.copy(self)
+        view._limit = limit if self._limit is None else _all_of(self._limit, limit)
+        return view
+
+    def limited_keys(self) -> list[int] | None:
+        """Return the keys of the passages that searches are limited to; None without a limit."""
+        if self._limit is None:
+            return None
+        with _explained("The filter failed"):
+            hits = self._searcher.search(self._limit, max(1, len(self)), count=False).hits
+            keys = self._searcher.fast_field_values(store.KEY, [address for _, address in hits]) if hits else []
+        return [int(key or 0) for key in keys]
 
     @classmethod
     def open(cls, path: str | Path) -> Bm25Index:
@@ -265,12 +285,33 @@ class Bm25Index:
 
         A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
         """
-        terms, should = query_terms(text, self.languages), tantivy.Occur.Should
-        if not terms:
+        # English terms stand apart, so that no other passage changes what is rare among them.
+        languages, should = query_languages(text, self.languages), tantivy.Occur.Should
+        english, others = _english_terms(text, languages), _other_terms(text, languages)
+        if not english and not others:
             return None
-        return tantivy.Query.boolean_query(
-            [(should, tantivy.Query.term_query(self._schema, CONTENT, term)) for term in terms]
+        terms = [(CONTENT, term) for term in english] + [(store.WORDS, term) for term in others]
+        words = tantivy.Query.boolean_query([(should, tantivy.Query.term_query(self._schema, *term)) for term in terms])
+        return words if self._limit is None else _all_of(words, tantivy.Query.const_score_query(self._limit, 0.0))
+
+    def _filter_query(self, wanted: Filter) -> tantivy.Query:
+        """Return what a filter describes: for a comparison, the terms of its name that satisfy it."""
+        match wanted:
+            case Both():
+                return _all_of(*map(self._filter_query, wanted.parts))
+            case Either():
+                return tantivy.Query.boolean_query(
+                    [(tantivy.Occur.Should, self._filter_query(part)) for part in wanted.parts]
+                )
+            case Not():
+                without = (tantivy.Occur.MustNot, self._filter_query(wanted.part))
+                return tantivy.Query.boolean_query([(tantivy.Occur.Must, tantivy.Query.all_query()), without])
+        field, prefix = {PATH: (store.SOURCE, ""), LANGUAGE: (store.LANGUAGE, "")}.get(
+            wanted.name, (store.METADATA, f"{wanted.name}=")
         )
+        held = (term.removeprefix(prefix) for term, _ in self._searcher.terms_with_prefix(field, prefix))
+        terms = [f"{prefix}{value}" for value in matching_values(wanted, held)]
+        return tantivy.Query.term_set_query(self._schema, field, terms) if terms else tantivy.Query.empty_query()
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
         return store.to_passage(self._searcher.doc(address))[0]
@@ -301,6 +342,10 @@ def _first_number(passage: Passage) -> int:
     """Return the page, row or line at which a passage begins; 0 where it is not known."""
     found = re.search(r"\d{1,15}", passage.place)
     return int(found[0]) if found else 0
+
+
+def _all_of(*queries: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in queries])
 
 
 def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> AbstractContextManager[None]:
@@ -334,16 +379,21 @@ def query_words(text: str) -> list[str]:
     return list(islice(words, MOST_WORDS))
 
 
-def query_terms(text: str, known: Mapping[str, int] | None = _ALL_ENGLISH) -> list[str]:
+def query_terms(text: str) -> list[str]:
     """Return the terms that a query searches for, analysed as passages in its language are.
 
-    A repeated word counts once. `known` counts the passages in each language, None if nobody did.
+    A repeated word counts once, as in tantivy's parser. For an engine that has the terms of all languages in one field.
     """
-    terms: list[str] = []
-    for language in query_languages(text, known):
-        if language == ENGLISH:
-            terms += _ENGLISH.analyze(" ".join(query_words(text)))
-        else:
-            found = dict.fromkeys(analyse(text.encode("utf-8", "replace").decode(), language))
-            terms += [term for term in found if term not in terms][:MOST_WORDS]
-    return terms
+    languages = query_languages(text, None)
+    return list(dict.fromkeys([*_english_terms(text, languages), *_other_terms(text, languages)]))
+
+
+def _english_terms(text: str, languages: Collection[str]) -> list[str]:
+    return _ENGLISH.analyze(" ".join(query_words(text))) if ENGLISH in languages else []
+
+
+def _other_terms(text: str, languages: Collection[str]) -> list[str]:
+    # Half of a surrogate pair cannot cross into tantivy.
+    text = text.encode("utf-8", "replace").decode()
+    terms = (term for language in languages if language != ENGLISH for term in analyse(text, language))
+    return list(islice(dict.fromkeys(terms), MOST_WORDS))

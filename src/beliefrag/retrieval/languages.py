@@ -166,20 +166,20 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
     if known is not None and len(known) < 2:
         return list(known)
     common = ENGLISH if known is None else max(known, key=lambda language: (known[language], language))
-    words = [found.lower() for found in _LETTERS_ONLY.findall(text)]
-    counts = _count_letters(text) or {
-        language: sum(word in typical for word in words) for language, typical in _COMMON_WORDS.items()
-    }
-    is_latin = not _count_letters(text)
-    possible = {
-        each: count for each, count in counts.items() if (known is None or each in known) and (count or not is_latin)
-    }
+    counts = _count_letters(text)
+    if not counts:
+        words = [found.lower() for found in _LETTERS_ONLY.findall(text)]
+        found = ((language, sum(word in typical for word in words)) for language, typical in _COMMON_WORDS.items())
+        counts = {language: count for language, count in found if count}
+    possible = {language: count for language, count in counts.items() if known is None or language in known}
     most = max(possible.values(), default=0)
-    likely = sorted(
-        (each for each, count in possible.items() if not is_latin or 2 * count >= most),
-        key=lambda each: (-possible[each], each != common, each),
-    )
-    return likely if common in likely or (known is None and likely) else [*likely, common]
+    if not possible or (possible.get(common, -1) == most and common in _COMMON_WORDS):
+        likely = [common]
+    else:
+        likely = sorted(possible, key=lambda language: (-possible[language], language))
+        likely = [language for language in likely if 2 * possible[language] >= most or most == 1]
+    # What is recognised as no other language counts as English.
+    return likely if ENGLISH in likely or (known is not None and ENGLISH not in known) else [*likely, ENGLISH]
 
 
 def analyse(text: str, language: str) -> list[str]:

@@ -42,12 +42,12 @@ LINKS = "links"
 METADATA = "metadata"
 """Each value as `NAME=VALUE`."""
 LANGUAGE = "language"
+WORDS = "words"
+"""The terms of passages in other languages than English, beside their content."""
 _PLACE = "place"
 
 ANALYSER = "en_stem"
-"""Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed.
-
-The terms of passages in other languages come from `languages.analyse`."""
+"""Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
 
 _FORMAT = 3
 _ALWAYS = -1  # A `base` that every store has passed.
@@ -155,6 +155,7 @@ def index_schema() -> tantivy.Schema:
     builder.add_bytes_field(LINKS, stored=True)
     builder.add_text_field(METADATA, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(WORDS, tokenizer_name="raw", index_option="freq")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -179,12 +180,12 @@ def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantiv
         document.add_text(METADATA, f"{name}={value}")
     language = language_of(passage)
     document.add_text(LANGUAGE, language)
-    for text in (passage.title, passage.text):
-        if language == ENGLISH:
-            document.add_text(CONTENT, text)
-        else:
-            tokens = [tantivy.Token(term, place, 0, 0) for place, term in enumerate(analyse(text, language))]
-            document.add_pre_tokenized_text(CONTENT, tantivy.PreTokenizedString(text, tokens))
+    if language != ENGLISH:
+        terms = analyse(f"{passage.title}\n{passage.text}", language)
+        tokens = [tantivy.Token(term, place, 0, 0) for place, term in enumerate(terms)]
+        document.add_pre_tokenized_text(WORDS, tantivy.PreTokenizedString("", tokens))
+    document.add_text(CONTENT, passage.title)
+    document.add_text(CONTENT, passage.text)
     return document
 
 

@@ -167,7 +167,7 @@ class EngineRetriever:
         """Return the k best passages for the words of the query, best first; equal scores by passage id."""
         check_depth(k)
         before = self.state_when_opened
-        if k == 0 or not query_terms(query, None):
+        if k == 0 or not query_terms(query):
             return []
         limit = k + 1
         while True:
@@ -196,7 +196,7 @@ class EngineRetriever:
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """Return the keys and scores of the k best passages without their texts."""
         before = self.state_when_opened
-        if not query_terms(query, None):
+        if not query_terms(query):
             return [], []
         found, now = self.engine.find_ids(query, k)
         self._check_state(before, now)

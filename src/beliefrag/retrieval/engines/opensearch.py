@@ -191,7 +191,7 @@ class OpenSearchIndex:
 
     def _match(self, query: str) -> dict[str, Any]:
         if not self._options.is_own:
-            return {"match": {"terms": {"query": " ".join(query_terms(query, None)), "operator": "or"}}}
+            return {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
         words = " ".join(query_words(query))
         return {"multi_match": {"query": words, "fields": self._searched, "type": "most_fields"}}
 

@@ -242,7 +242,7 @@ class PostgresTable:
         statement = sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
             columns, score, self._table, where, order
         )
-        terms = query_terms(query, None)
+        terms = query_terms(query)
         values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
         state, rows = self._together((self._state_query(), {}), (statement, values))
         return [row for row in rows if row[-1] > 0], self._read_state(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,6 +15,7 @@ from beliefrag.errors import RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import printable_path
+from beliefrag.retrieval.filters import Filter
 from beliefrag.retrieval.languages import ENGLISH, query_languages
 from beliefrag.retrieval.linked.graph import (
     SEARCHED,
@@ -131,6 +132,12 @@ class LinkedRetriever:
     def fingerprint(self) -> str:
         """The fingerprint of the passages."""
         return self.index.fingerprint
+
+    def where(self, wanted: Filter) -> LinkedRetriever:
+        """Return the same retriever, whose searches and links lead to the passages that a filter describes alone."""
+        index = self.index.where(wanted)
+        keys = np.array(index.limited_keys(), np.int64)
+        return replace(self, index=index, graph=self.graph.limited_to(keys))
 
     def close(self) -> None:
         """Close the retriever below."""
