@@ -178,6 +178,9 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
     else:
         likely = sorted(possible, key=lambda language: (-possible[language], language))
         likely = [language for language in likely if 2 * possible[language] >= most or most == 1]
+        # A foreign title in a question does not make it foreign.
+        if common in _COMMON_WORDS and most <= max(1, 2 * possible.get(common, 0)) and not _count_letters(text):
+            likely = [common, *(language for language in likely if language != common)]
     # What is recognised as no other language counts as English.
     return likely if ENGLISH in likely or (known is not None and ENGLISH not in known) else [*likely, ENGLISH]
 
