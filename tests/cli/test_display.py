@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 from beliefrag.cli.ask import LineDisplay
-from beliefrag.cli.live import BeliefBars
+from beliefrag.cli.live import BeliefBars, LiveDisplay
 from beliefrag.explanation import BELIEF_WORDS
-from beliefrag.record import CallStarted, Step
-from beliefrag.types import Action, Belief
+from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Step
+from beliefrag.types import Action, Belief, Question
 from tests.cli.shell import (
     ANSWER,
     BORROWED,
@@ -88,6 +88,20 @@ def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest
         time.sleep(0.4)
     lines = written.getvalue().splitlines()
     assert len(lines) >= 3 and all(mentions(line, "model", "answer,") for line in lines)
+
+
+def test_an_answer_is_shown_while_it_is_written_and_not_twice_in_the_end() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=60, markup=False)
+    with LiveDisplay(console, calibration="none", threshold=0.5) as display:
+        for at, text in ((0, "Paris"), (5, " it is"), (0, "Rome")):
+            display.show(AnswerText(at=at, text=text))
+            time.sleep(0.3)
+        written = SEQUENCES.sub("", file.getvalue())
+        display.show(Episode(method="m", question=Question("q"), outcome=Outcome.STOPPED, answer="Rome"))
+    shown = dict.fromkeys(line.strip() for line in re.split(r"[\r\n]+", written) if line.strip())
+    assert list(shown) == ["Paris", "Paris it is", "Rome"]
+    assert SEQUENCES.sub("", file.getvalue())[len(written) :].count("Rome") == 1
 
 
 def step(action: Action = Action.RETRIEVE, **fields: object) -> Step:

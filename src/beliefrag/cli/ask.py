@@ -17,7 +17,7 @@ from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
-from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
+from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
         raise SettingsError(f"The trace {path} {problem}.", remedy="Name a file in another place.") from error
 
     def write(progress: Progress) -> None:
-        if isinstance(progress, CallStarted):
+        if isinstance(progress, CallStarted | AnswerText):
             return
         try:
             file.write(to_json_line(progress).encode("ascii"))

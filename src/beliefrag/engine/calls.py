@@ -15,7 +15,7 @@ from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.belief import NOTHING_OBSERVED
-from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_answer, read_line
+from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_answer, read_line, read_partial_answer
 from beliefrag.types import Observation, Passage, Question, Usage
 from beliefrag.verifiers import VerifierForm
 
@@ -39,6 +39,8 @@ class CallRecorder:
     on_start: Callable[[str], None]
     on_finish: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
     on_packing: Callable[[Sequence[PackedPassage]], None] = lambda _: None
+    on_text: Callable[[str], None] | None = None
+    """Gets the answer so far while it is written; None if nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,11 @@ class ModelCalls:
         They know the replies so far, but their cost is not counted, and their replies are not remembered here.
         """
         calls = ModelCalls(
-            self._model.new_meter(), self._prompts, self._verifier, self._recorder, packing=self._packing
+            self._model.new_meter(),
+            self._prompts,
+            self._verifier,
+            replace(self._recorder, on_text=None),
+            packing=self._packing,
         )
         calls._replies = dict(self._replies)
         return calls
@@ -222,7 +228,10 @@ class ModelCalls:
     async def answer(self, question: Question, passages: Sequence[Passage], *, is_final: bool = True) -> str:
         """Ask for the short answer. The token budget does not bound the final one."""
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
-        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final)
+        shown = read_partial_answer if is_final else None
+        return await self.ask(
+            "answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final, show=shown
+        )
 
     async def ask(
         self,
@@ -237,6 +246,7 @@ class ModelCalls:
         stop: tuple[str, ...] = (),
         turns: Sequence[Message] = (),
         is_final: bool = False,
+        show: Callable[[str], str] | None = None,
     ) -> _T:
         """Fill in a prompt, ask the model and read the reply; ask once more if it cannot be read.
 
@@ -251,7 +261,10 @@ class ModelCalls:
             stop: Texts that end the reply before they are written.
             turns: The dialogue so far, its untrusted parts made safe likewise.
             is_final: Whether the reply is the final answer, which the token budget does not bound.
+            show: Turns the reply so far into what people may see of it while it is written. Only for an answer that
+                will be given: one that may still be declined is not shown.
         """
+        on_text = self._recorder.on_text
         request = ChatRequest(
             purpose,
             (
@@ -263,6 +276,7 @@ class ModelCalls:
             max_tokens=max_tokens,
             top_logprobs=top_logprobs,
             stop=stop,
+            on_text=(lambda text: on_text(show(text))) if show and on_text else None,
         )
         try:
             return await self._ask_and_read(request, read, "asked_again", is_final=is_final)

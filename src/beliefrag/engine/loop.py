@@ -25,7 +25,18 @@ from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
 from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
-from beliefrag.record import CallStarted, Episode, Failure, ModelCall, Outcome, Progress, Search, ShownPassage, Step
+from beliefrag.record import (
+    AnswerText,
+    CallStarted,
+    Episode,
+    Failure,
+    ModelCall,
+    Outcome,
+    Progress,
+    Search,
+    ShownPassage,
+    Step,
+)
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.types import Action, Budget, Decision, Hit, Question
@@ -52,7 +63,7 @@ class Harness:
 
 
 async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[Progress, None]:
-    """Yield the episode as it begins, calls that start and steps that end, and at last the episode as it ended.
+    """Yield the episode as it begins, calls that start, steps that end, the answer while it is written, and the end.
 
     Closing the iterator cancels the episode, and with it the model call that it is waiting for.
     """
@@ -70,7 +81,7 @@ async def run(question: Question, method: Method, harness: Harness) -> AsyncGene
 
 async def play(question: Question, method: Method, harness: Harness) -> Episode:
     """Run an episode to its end."""
-    return await _Player(question, method, harness, lambda _: None).play()
+    return await _Player(question, method, harness).play()
 
 
 def hide_question_id(question: Question) -> Question:
@@ -90,11 +101,13 @@ class _CallLog:
     episode leads to the retriever, which in a benchmark may have to know the gold answers.
     """
 
-    def __init__(self, emit: Callable[[Progress], None]) -> None:
+    def __init__(self, emit: Callable[[Progress], None] | None) -> None:
         self._began = time.perf_counter()
-        self._emit = emit
+        self.emit = emit or (lambda _: None)
+        self._on_text = self._record_text if emit else None
         self.calls: list[ModelCall] = []
         self.shown: tuple[ShownPassage, ...] = ()
+        self._answer = ""
 
     @property
     def seconds(self) -> float:
@@ -108,10 +121,16 @@ class _CallLog:
 
     def recorder(self) -> CallRecorder:
         """Return the functions that model calls are reported to."""
-        return CallRecorder(self._record_start, self._record_reply, self._record_packing)
+        return CallRecorder(self._record_start, self._record_reply, self._record_packing, self._on_text)
 
     def _record_start(self, purpose: str) -> None:
-        self._emit(CallStarted(purpose=purpose))
+        self.emit(CallStarted(purpose=purpose))
+
+    def _record_text(self, text: str) -> None:
+        if text != self._answer:
+            at = len(self._answer) if text.startswith(self._answer) else 0
+            self._answer = text
+            self.emit(AnswerText(at=at, text=text[at:]))
 
     def _record_reply(self, request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
         messages = tuple({"role": message.role, "content": message.content} for message in request.messages)
@@ -137,13 +156,19 @@ class _CallLog:
 
 
 class _Player:
-    def __init__(self, question: Question, method: Method, harness: Harness, emit: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        question: Question,
+        method: Method,
+        harness: Harness,
+        emit: Callable[[Progress], None] | None = None,
+    ) -> None:
         self._question = question
         self._visible_question = hide_question_id(question)
         self._method = method
         self._harness = harness
-        self._emit = emit
         self._log = _CallLog(emit)
+        self._emit = self._log.emit
         self._meter = Meter(harness.model)
         self._evidence = Evidence()
         self._calls = ModelCalls(
