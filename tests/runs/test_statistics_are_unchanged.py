@@ -10,8 +10,8 @@ from beliefrag.runs.statistics import (
     estimate_from_resamples,
     resample_means,
     resample_weights,
-    share_on_front,
 )
+from benchmarks.decide.numbers import share_on_front
 
 STATES = np.array([((place * 7) % 13) / 12 for place in range(60)])
 QUESTIONS = [f"q{place // 3:02d}" for place in range(60)]
