@@ -14,12 +14,7 @@ from llama_index.core.tools import QueryEngineTool
 
 from beliefrag import BeliefRAG, Passage
 from beliefrag.errors import SettingsError
-from beliefrag.integrations.llamaindex import (
-    BeliefRAGQueryEngine,
-    BeliefRAGResponse,
-    EpisodeFailed,
-    FromLlamaIndex,
-)
+from beliefrag.integrations.llamaindex import BeliefRAGQueryEngine, BeliefRAGResponse, EpisodeFailed, FromLlamaIndex
 from beliefrag.retrieval import Retriever
 from tests.integrations.words import (
     ANSWER,
