@@ -18,6 +18,7 @@ from beliefrag.calibration import (
     RunConditions,
     apply_guarantee,
     find_calibration_warnings,
+    saved_artifact_path,
     select_artifact,
     select_guarantee,
 )
@@ -137,6 +138,7 @@ class Engine:
             parts.search.pack,
             self.settings.rules,
             candidates=profile.candidates if (profile := find_profile(text.partition(":")[0])) else 0,
+            calibrated=None if parts.artifact is None else not parts.calibration_warnings,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:
@@ -191,6 +193,7 @@ def open_engine(
     identities: Mapping[str, str | None] | None = None,
     model: ChatModel | None = None,
     further_warnings: Sequence[str] = (),
+    documents: str = "",
 ) -> Engine:
     """Open what all episodes share and what each method brings. Nothing here reads documents.
 
@@ -200,6 +203,7 @@ def open_engine(
         identities: By method, the identity of the retriever that it searches, where that is not the planned one.
         model: A model that is open already, in place of the one that the settings name.
         further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
+        documents: The key of the documents, for which a calibration may have been saved.
     """
     texts = tuple(methods) or (settings.method,)
     chosen = [METHODS.choose(text, settings.methods) for text in texts if text not in STATE_COLLECTORS]
@@ -218,7 +222,11 @@ def open_engine(
             searched = None if known is None else describe_packing(known, search.pack, settings.rules)
             here = RunConditions(model.identity, str(form), prompts.hashes(), searched)
             artifact = select_artifact(
-                here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=form.name in DRAFT_FORMS
+                here,
+                calibration=settings.calibration,
+                borrow=settings.borrow,
+                saved=saved_artifact_path(model.identity, form.name, documents) if documents else None,
+                any_retriever=form.name in DRAFT_FORMS,
             )
             warnings = find_calibration_warnings(artifact, here)
             parts[name] = replace(parts[name], artifact=artifact, calibration_warnings=warnings)
@@ -297,7 +305,7 @@ def assemble(
         retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Called while documents are read.
     """
-    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
+    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress, reading=settings.reading)
     if retriever is not None and source.is_given:
         raise SettingsError(
             f"Needs one source of passages, and 2 were given: a retriever and {source}.",
@@ -309,7 +317,8 @@ def assemble(
     if found is None and (identity is None or not source.is_given):
         found = open_retriever(choice, source)
     name = settings.method.partition(":")[0]
-    engine = open_engine(settings, identities={name: identity if found is None else found.identity})
+    identities = {name: identity if found is None else found.identity}
+    engine = open_engine(settings, identities=identities, documents=source.documents)
     if found is None:
         found = open_retriever(choice, source)
     return _search_in(engine, found, source, closes_retriever=retriever is None)
@@ -353,7 +362,7 @@ def reopen_passages(
         index: The index made by `beliefrag index`.
     """
     engine = assembly.engine
-    source = PassageSource(docs=docs, index=index)
+    source = PassageSource(docs=docs, index=index, reading=engine.settings.reading)
     choice = RETRIEVERS.choose(engine.parts_of(engine.settings.method).search.retriever, engine.settings.retrievers)
     return _search_in(engine, open_retriever(choice, source), source, closes_retriever=True)
 
@@ -368,7 +377,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
         assembly: What was opened.
         settings: They hold the policy; whatever else they say is passed over.
     """
-    settings = _decline_by_default(settings)
+    settings = decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
     parts = engine.parts_of(settings.method)
     if settings.max_error is not None and parts.artifact is None:
@@ -386,7 +395,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     )
 
 
-def _decline_by_default(settings: Settings) -> Settings:
+def decline_by_default(settings: Settings) -> Settings:
     """Return the settings with the threshold of declining that people get where they have set none."""
     thresholds = settings.thresholds
     if not thresholds.abstain or thresholds.decline_below is not None or settings.max_error is not None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.controller_cost import collect_costs, format_costs
 from benchmarks.decide.episodes import EpisodeRow, read_rows
 from benchmarks.find.mixed_corpus import MULTI_HOP
@@ -53,12 +51,6 @@ def test_tokens_are_counted_by_purpose_on_the_questions_that_all_have() -> None:
     assert costs["differences"]["after minus before"]["tokens"]["value"] == -11_000
     assert costs["differences"]["after minus iterative"]["f1"]["value"] == 0
     assert "| verifier | 12,000 | 1,000 | 0 |" in format_costs(costs)
-
-
-def test_sides_without_a_common_question_are_refused() -> None:
-    rows = make_side("paper", "beliefrag", 2, verifier=1)
-    with pytest.raises(ValueError, match="share no question of hotpotqa"):
-        collect_costs(rows, rows)
 
 
 def test_the_page_has_the_table_of_the_committed_episodes() -> None:

@@ -15,7 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from beliefrag.answering.packing import EMPTY_WORDS, SentenceReading, find_sentences, lower_words, read_sentences
+from beliefrag.answering.packing import (
+    EMPTY_WORDS,
+    SentenceReading,
+    find_sentences,
+    lower_words,
+    match_words,
+    read_sentences,
+)
 from beliefrag.models.protocol import TokenProbability
 from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import Look
@@ -77,8 +84,8 @@ class _Words:
     def __init__(self, question: str, answer: str) -> None:
         self.draft = lower_words(answer)
         asked = lower_words(question)
-        self.question = tuple(dict.fromkeys(_stem(word) for word in asked if word not in EMPTY_WORDS))
-        content = [_stem(word) for word in self.draft if word not in EMPTY_WORDS]
+        self.question = tuple(dict.fromkeys(_stem(word) for word in match_words(question) if word not in EMPTY_WORDS))
+        content = [_stem(word) for word in match_words(answer) if word not in EMPTY_WORDS]
         self.new = [word for word in content if word not in self.question]
         self.is_closed = bool(CLOSED.intersection(self.draft[:1]))
         self.only_repeats = bool(self.draft) and "or" not in asked and set(self.draft) <= set(asked)
@@ -89,7 +96,7 @@ def _stem(word: str) -> str:
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(_stem, lower_words(text)))
+    return frozenset(map(_stem, match_words(text)))
 
 
 def _share_held(words: _Words, held: Sequence[frozenset[str]], scores: Sequence[float]) -> float:

@@ -271,24 +271,3 @@ def test_the_page_is_readable_in_light_and_dark_and_on_a_phone(
     ask(found, UNKNOWN)
     look_at(found, width, "declined")
     found.end()
-
-
-def test_a_server_that_has_ended_is_told(browser: Browser, tmp_path: Path) -> None:
-    with asking(tmp_path) as running:
-        found = visit(browser, running)
-    found.page.get_by_label("Question", exact=True).fill(TRAVEL)
-    found.page.keyboard.press("Enter")
-    expect(found.page.get_by_role("alert")).to_contain_text("Start the command again")
-    found.page.context.close()
-
-
-def test_a_failure_of_the_model_is_told_and_is_no_answer(browser: Browser, tmp_path: Path) -> None:
-    broken = [{"purpose": "verifier", "error": {"status": 400, "message": "no"}, "repeat": True}]
-    with asking(tmp_path, replies=broken) as running:
-        found = visit(browser, running)
-        found.page.get_by_label("Question", exact=True).fill(TRAVEL)
-        found.page.keyboard.press("Enter")
-        expect(found.page.get_by_role("alert")).to_contain_text("model")
-        expect(found.page.locator(".answer")).to_have_count(0)
-        expect(found.page.get_by_role("navigation", name="Earlier questions")).to_be_hidden()
-        found.page.context.close()

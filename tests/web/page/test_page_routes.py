@@ -172,8 +172,7 @@ def test_verdicts_become_labelled_questions_that_calibrate_reads(app: Asking, br
 
 
 @pytest.mark.parametrize(
-    "answer",
-    ["no", "no answer", "noanswer", "There is no answer in the documents.", "unknown", "the head of finance"],
+    "answer", ["no", "no answer", "noanswer", "There is no answer in the documents.", "unknown", "the head of finance"]
 )
 def test_whatever_is_answered_to_a_question_that_was_rightly_declined_is_wrong(answer: str) -> None:
     assert answer_scores(answer, Gold((NO_ANSWER,))) == (0.0, 0.0, 0.0)
