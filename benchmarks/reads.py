@@ -27,7 +27,7 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import RunSpec
 from beliefrag.retrieval.indexing import docs_index
-from beliefrag.settings import cache_dir, load_settings
+from beliefrag.settings import DEFAULT_MODEL, cache_dir, load_settings
 from beliefrag.types import NO_ANSWER, Passage, Question
 from benchmarks.find.mixed_corpus import data_folder
 
@@ -91,7 +91,7 @@ def _without_answers(
     return Dataset(name, asked, tuple(passages), Card(name=name, questions=len(asked), passages=len(passages)))
 
 
-def collect(name: str, n: int, out: Path, *, replay: bool = False) -> bench.Run:
+def collect(name: str, n: int, out: Path, *, replay: bool = False, model: str = DEFAULT_MODEL) -> bench.Run:
     """Read the first n questions of a set, or go on with that."""
     plain = name in _COMMON
     spec = RunSpec(
@@ -102,7 +102,7 @@ def collect(name: str, n: int, out: Path, *, replay: bool = False) -> bench.Run:
         judge=False,
         replay=replay,
     )
-    settings = load_settings({"model": "local:qwen2.5-coder-1.5b", "threads": 1}).settings
+    settings = load_settings({"model": model, "method": "lean", "threads": 1}).settings
     return bench.run(spec, out=out / f"{name}_{n}", settings=settings)
 
 
@@ -127,9 +127,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--n", type=int, help="read so many questions of each set instead")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--replay", action="store_true")
+    parser.add_argument("--model", default=DEFAULT_MODEL)
     given = parser.parse_args(words)
     for name in given.sets:
-        run = collect(name, given.n or READS[name], given.out, replay=given.replay)
+        run = collect(name, given.n or READS[name], given.out, replay=given.replay, model=given.model)
         f1 = [each.metrics["f1"] or 0.0 for each in run.summaries() if each.finished]
         print(
             f"{name}: {len(f1)} reads, mean F1 {sum(f1) / len(f1):.3f}" if f1 else f"{name}: nothing read", flush=True
