@@ -12,7 +12,7 @@ import argparse
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,30 @@ import numpy as np
 from beliefrag.calibration.artifact import Artifact, write_artifact
 from beliefrag.calibration.examples import DIAGNOSTICS, Examples, label_states, read_collection
 from beliefrag.calibration.fit_artifact import fit_artifact
-from beliefrag.calibration.fitting import refit_logistic
-from beliefrag.calibration.quality import auc
+from beliefrag.calibration.fitting import fit_logistic, refit_logistic, update_answerability
+from beliefrag.calibration.quality import auc, predict_answerability
+from beliefrag.calibration.risk import RiskSample, add_guarantees, choose_threshold, make_guarantees
+from beliefrag.policy import LogisticAnswerability, Thresholds
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Floats
-from beliefrag.settings import DECLINE_BELOW
+from beliefrag.settings import DECLINE_BELOW, PROFILES
+from beliefrag.types import Diagnostics
+from benchmarks.decide.episodes import read_rows
 
+COMPARISON = Path(__file__).parents[1] / "docs" / "results" / "decide_episodes.csv"
 LABEL: Label = "agrees"
 _PRIOR = 10.0
 _LEAST = 5
 """Fewest questions of either outcome for an AUC within a set."""
 _RESAMPLES = 1000
+LABELS = (10, 25, 50, 100)
+"""How many own labels the learning curves have."""
+_LEAST_TEST = 25
+_DRAWS = 100
+LEVELS = (0.3, 0.2, 0.1)
+CONFIDENCE = 0.9
 
 
 def set_of(dataset: str) -> str:
@@ -108,6 +119,8 @@ def measure(folders: Sequence[Path], fitted: Artifact | None) -> tuple[dict[str,
             "brier_base": round(float(y.mean() * (1 - y.mean())), 4),
             "by_set": {name: _describe(told[sets == name], y[sets == name]) for name in sorted(set(sets))},
         },
+        "curves": measure_curves(examples, list(used)),
+        "guarantees": measure_guarantees(examples, list(used)),
     }
     shipped = told
     if fitted:
@@ -133,6 +146,96 @@ def measure(folders: Sequence[Path], fitted: Artifact | None) -> tuple[dict[str,
     return found, rows
 
 
+def measure_curves(examples: Examples, columns: Sequence[int]) -> dict[str, Any]:
+    """Return how own labels change the Brier score on a set that the fit has not seen, by the number of labels."""
+    draw = np.random.default_rng(0)
+    sets = np.array([set_of(each.dataset) for each in examples.each])
+    curves: dict[str, Any] = {}
+    for name in sorted(set(sets)):
+        own = np.flatnonzero(sets == name)
+        if len(own) < LABELS[-1] + _LEAST_TEST:
+            continue
+        rest = Examples(each for each, its in zip(examples.each, sets, strict=True) if its != name)
+        shipped = _fit_columns(rest, columns)
+        gains: dict[int, list[float]] = {count: [] for count in LABELS}
+        for _ in range(_DRAWS):
+            order = draw.permutation(own)
+            test = Examples(examples.each[place] for place in order[LABELS[-1] :])
+            before = _brier(shipped, test)
+            for count in LABELS:
+                labelled = Examples(examples.each[place] for place in order[:count])
+                gains[count].append(before - _brier(update_answerability(shipped, labelled), test))
+        curves[name] = {
+            "questions": len(own),
+            "gain": {str(count): round(float(np.mean(each)), 4) for count, each in gains.items()},
+            "worst_tenth": {str(count): round(float(np.quantile(each, 0.1)), 4) for count, each in gains.items()},
+        }
+    return curves
+
+
+def measure_guarantees(examples: Examples, columns: Sequence[int]) -> list[dict[str, Any]]:
+    """Return for each level and set what a guarantee from the other sets comes to on it."""
+    sets = np.array([set_of(each.dataset) for each in examples.each])
+    held = np.array([partition(each.question_id) is Partition.XHOLD for each in examples.each])
+    found = []
+    for name in sorted(set(sets)):
+        other = sets != name
+        fitted = _fit_columns(_take(examples, other & ~held), columns)
+        choosing, test = _take(examples, other & held), _take(examples, ~other)
+        points = RiskSample(predict_answerability(choosing, fitted), choosing.outcomes > 0)
+        told = predict_answerability(test, fitted)
+        for level in LEVELS:
+            threshold = choose_threshold(points, max_error=level, confidence=CONFIDENCE).threshold
+            given = told >= (2.0 if threshold is None else threshold)
+            wrong = int((1 - test.outcomes[given]).sum())
+            found.append(
+                {
+                    "max_error": level,
+                    "left_out": name,
+                    "threshold": threshold,
+                    "questions": len(test),
+                    "answered": int(given.sum()),
+                    "wrong": wrong,
+                    "kept": bool(wrong <= level * given.sum()),
+                }
+            )
+    return found
+
+
+def _take(examples: Examples, chosen: np.ndarray[Any, Any]) -> Examples:
+    return Examples(each for each, taken in zip(examples.each, chosen, strict=True) if taken)
+
+
+def _fit_columns(examples: Examples, columns: Sequence[int]) -> LogisticAnswerability:
+    x = np.zeros_like(examples.diagnostics)
+    x[:, list(columns)] = examples.diagnostics[:, list(columns)]
+    found = fit_logistic(x, examples.outcomes, examples.weights, _PRIOR)
+    return LogisticAnswerability(found.intercept, Diagnostics(*found.weights))
+
+
+def _brier(fitted: LogisticAnswerability, examples: Examples) -> float:
+    return float(((predict_answerability(examples, fitted) - examples.outcomes) ** 2).mean())
+
+
+def add_shipped_guarantees(artifact: Artifact, folders: Sequence[Path]) -> Artifact:
+    """Return the artifact with the guarantees that the held-out questions of all sets allow."""
+    collection = read_collection(folders)
+    examples, _ = label_states(collection.trajectories, LABEL)
+    held = examples.select_part(Partition.XHOLD)
+    sample = RiskSample(
+        predict_answerability(held, artifact.answerability),
+        held.outcomes > 0,
+        datasets=tuple(sorted({each.dataset for each in held.each})),
+        states=tuple(state.diagnostics for state in held.states),
+    )
+    datasets = {name: each for run in collection.runs for name, each in run.datasets.items()}
+    setups = {"lean": next(iter(collection.runs[0].setups.values()))}
+    run = collection.runs[0].model_copy(update={"datasets": datasets, "setups": setups})
+    thresholds = PROFILES["default"].apply_to(Thresholds())
+    made = make_guarantees(sample, run, targets=LEVELS, confidence=CONFIDENCE, label=LABEL, thresholds=thresholds)
+    return add_guarantees(artifact, [each for each in made if each.threshold is not None])
+
+
 def _weights(fitted: Artifact) -> tuple[float, ...]:
     assert fitted.answerability.kind == "logistic"
     return astuple(fitted.answerability.weights)
@@ -151,8 +254,11 @@ def _describe(p: Floats, y: Floats) -> dict[str, Any]:
 
 
 def fit(folders: Sequence[Path], name: str) -> Artifact:
-    """Fit the probability to the questions that are not held out."""
-    return fit_artifact(read_collection(folders), LABEL, name=name, chooses=False)
+    """Fit the probability to the questions that are neither held out nor in the committed comparison."""
+    collection = read_collection(folders)
+    compared = {row.question for row in read_rows(COMPARISON)}
+    trajectories = tuple(each for each in collection.trajectories if each.question_id not in compared)
+    return fit_artifact(replace(collection, trajectories=trajectories), LABEL, name=name, chooses=False)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -165,6 +271,7 @@ def main(words: Sequence[str] | None = None) -> None:
     folders = sorted(folder for folder in given.runs.iterdir() if (folder / "run.json").is_file())
     fitted = fit(folders, "qwen2.5-coder-1.5b-lean") if given.artifact else None
     if fitted:
+        fitted = add_shipped_guarantees(fitted, folders)
         write_artifact(fitted, given.artifact)
     found, rows = measure(folders, fitted)
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

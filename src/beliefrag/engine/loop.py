@@ -39,7 +39,7 @@ from beliefrag.record import (
 )
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import Action, Budget, Decision, Hit, Question, Rules
+from beliefrag.types import Action, Budget, Decision, Diagnostics, Hit, Question, Rules
 from beliefrag.verifiers import VerifierForm
 
 _log = logging.getLogger(__name__)
@@ -64,6 +64,8 @@ class Harness:
     """Whether probabilities were fitted for this model and search; None for a method that gives none."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
+    watch: Callable[[Diagnostics], Mapping[str, str]] | None = None
+    """Is told how each question was measured, and returns what that changes in `made_with`."""
     candidates: int = 0
     """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
 
@@ -222,6 +224,9 @@ class _Player:
             _log.debug("An episode failed with an unexpected error.", exc_info=True)
             ending = self._fail(type(error).__name__, *explain_mistake(error))
         ending |= {"steps": tuple(self._steps), "usage": self._meter.usage, "seconds": self._log.seconds}
+        state = self._latest.diagnostics
+        if self._harness.watch and state and ending["outcome"] is not Outcome.FAILED:
+            ending["made_with"] = {**self._harness.made_with, **self._harness.watch(state)}
         episode = episode.model_copy(update=ending)
         self._emit(episode)
         return episode
