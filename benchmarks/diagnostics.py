@@ -30,6 +30,7 @@ from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Floats
 from beliefrag.settings import DECLINE_BELOW, PROFILES
+from beliefrag.studies.belief import DIMENSIONS, belief_matrix
 from beliefrag.types import Diagnostics
 from benchmarks.decide.episodes import read_rows
 
@@ -54,7 +55,10 @@ def set_of(dataset: str) -> str:
 
 def predict_left_out(examples: Examples, columns: Sequence[int]) -> Floats:
     """Return the probability of each example by a fit to the other sets."""
-    x = examples.diagnostics[:, list(columns)]
+    return _predict(examples, examples.diagnostics[:, list(columns)])
+
+
+def _predict(examples: Examples, x: Floats) -> Floats:
     sets = np.array([set_of(each.dataset) for each in examples.each])
     unseen = np.array([sets == name for name in sorted(set(sets))])
     fitted = refit_logistic(x, examples.outcomes, examples.weights * ~unseen, _PRIOR)
@@ -119,6 +123,7 @@ def measure(folders: Sequence[Path], fitted: Artifact | None) -> tuple[dict[str,
             "brier_base": round(float(y.mean() * (1 - y.mean())), 4),
             "by_set": {name: _describe(told[sets == name], y[sets == name]) for name in sorted(set(sets))},
         },
+        "belief": measure_belief(examples),
         "curves": measure_curves(examples, list(used)),
         "guarantees": measure_guarantees(examples, list(used)),
     }
@@ -144,6 +149,17 @@ def measure(folders: Sequence[Path], fitted: Artifact | None) -> tuple[dict[str,
         )
     ]
     return found, rows
+
+
+def measure_belief(examples: Examples) -> dict[str, float]:
+    """Return the AUC of each belief, and of all together by a fit to the other sets; for all sets as one."""
+    beliefs = belief_matrix(examples)
+    y, w = examples.outcomes, np.ones(len(examples))
+    found = {
+        name: round(float(auc(sign * beliefs[:, place], y, w)), 3)
+        for place, (name, sign) in enumerate(DIMENSIONS.items())
+    }
+    return found | {"all jointly": round(float(auc(_predict(examples, beliefs), y, w)), 3)}
 
 
 def measure_curves(examples: Examples, columns: Sequence[int]) -> dict[str, Any]:
