@@ -16,8 +16,16 @@ import typer
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 from beliefrag.errors import BeliefRAGError, SettingsError
-from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
-from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
+from beliefrag.explanation import (
+    ACTION_WORDS,
+    Explanation,
+    ask_back,
+    describe_belief,
+    describe_left_out,
+    describe_reason,
+    explain_episode,
+)
+from beliefrag.record import AnswerSentence, CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
 if TYPE_CHECKING:
@@ -34,6 +42,8 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "write": "asking the model to write the answer",
+    "standalone": "asking the model what the question refers to",
 }
 _OUTCOMES = {
     Outcome.ANSWERED: "answered",
@@ -43,7 +53,7 @@ _OUTCOMES = {
 }
 
 
-@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error")
+@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error", "answer_style")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
     further: options.FurtherPaths = None,
@@ -78,6 +88,8 @@ def ask(
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
+    if settings.answer_style is None:
+        settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
         from beliefrag.cli.ask_prompt import AskPrompt
 
@@ -170,7 +182,7 @@ def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
         raise SettingsError(f"The trace {path} {problem}.", remedy="Name a file in another place.") from error
 
     def write(progress: Progress) -> None:
-        if isinstance(progress, CallStarted):
+        if isinstance(progress, CallStarted | AnswerSentence):
             return
         try:
             file.write(to_json_line(progress).encode("ascii"))
@@ -199,6 +211,8 @@ def print_answer(episode: Episode) -> None:
     """Print the answer alone; that it was declined, or is only the best there is, goes to standard error."""
     if episode.answer is not None:
         sys.stdout.write(output.safe_line(episode.answer) + "\n")
+    if note := describe_left_out(episode.left_out):
+        output.print_notice(f"left out: {note}")
     if episode.outcome in {Outcome.ABSTAINED, Outcome.STOPPED}:
         output.print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
     if episode.best_guess is not None:
@@ -268,6 +282,8 @@ class LineDisplay(output.Heartbeat):
                     self._write_line(f"step {progress.number + 1}", line)
             case Episode(outcome=None):
                 self._write_line("question", progress.question.text)
+                if progress.standalone:
+                    self._write_line("understood as", progress.standalone)
                 self._write_line("model", progress.model)
                 self._write_line("calibration", self._calibration)
             case Episode():
@@ -334,6 +350,8 @@ def summary_rows(episode: Episode) -> Rows:
     likely = "unknown" if episode.answerability is None else f"{episode.answerability:.0%}"
     explained = explain_end(episode)
     rows: Rows = [("answer", (episode.answer or "none",))]
+    rows += [("left out", (note,))] if (note := describe_left_out(episode.left_out)) else []
+    rows += [("please say", (question,))] if (question := ask_back(episode)) else []
     if episode.best_guess:
         rows.append(("best guess", (f"{episode.best_guess} ({likely} likely right)",)))
     rows += [outcome, ("confidence", (likely,)), *evidence_rows(episode)]
