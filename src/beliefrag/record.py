@@ -415,9 +415,8 @@ class Episode(EpisodeSummary):
         return f"{self.answer or '(no answer)'} ({self.outcome}{sure})"
 
 
-Progress: TypeAlias = Episode | Step | CallStarted | AnswerSentence
-"""What the loop yields: the episode as it begins, calls that start and steps that end, sentences of the answer as they
-are checked, the episode as it ended."""
+Progress: TypeAlias = Episode | Step | CallStarted
+"""What the loop yields: the episode as it begins, calls that start and steps that end, the episode as it ended."""
 
 
 def to_json_line(record: BaseModel, **options: Any) -> str:

@@ -108,7 +108,8 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
         "--out",
         "run",
     )
-    ran = beliefrag(*line, "--methods", "static,beliefrag", "--set", "borrow=mine.json")
+    seen = ("--set", "run.allow_seen=true")
+    ran = beliefrag(*line, "--methods", "static,beliefrag", "--set", "borrow=mine.json", *seen)
     assert ran.code == 0, ran.err
     assert mentions(ran.err, "calibration made-up", "2 of these questions")
     # Going on without BeliefRAG forgets nothing.

@@ -93,6 +93,7 @@ def asking(
     script = folder / "asked.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in replies), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
+    usual["answer_style"] = "short"
     chosen = Settings(model=f"scripted:{script}", **(usual | dict(settings or {})))
     assembly = assemble(chosen, passages=passages)
     model = Slow(assembly.model, seconds)

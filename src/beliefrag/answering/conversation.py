@@ -27,13 +27,19 @@ _MOST_UNCLEAR = 2
 _CARRIED = 0.6
 """The share of a question's own words that earlier passages must hold to be read again for it."""
 
-_ENGLISH = frozenset(
-    ["the", "what", "who", "whose", "how", "when", "where", "which", "why", "are", "does", "did", "were", "has", "have", "should", "would", "could", "and", "with", "from", "tell", "about", "there", "your", "their"]
-)
+_ENGLISH = frozenset([
+    "the", "what", "who", "whose", "how", "when", "where", "which", "why", "are", "does", "did", "were", "has",
+    "have", "should", "would", "could", "and", "with", "from", "tell", "about", "there", "your", "their",
+])  # fmt: skip
 """Words that English questions have and that are rare in other languages."""
-_LIGHT = EMPTY_WORDS | frozenset(
-    ["about", "also", "any", "anything", "can", "cost", "could", "else", "ever", "example", "examples", "explain", "far", "get", "give", "go", "happen", "happened", "happens", "help", "i", "just", "know", "let", "like", "long", "make", "many", "may", "me", "mean", "means", "might", "more", "most", "much", "my", "need", "now", "old", "one", "please", "really", "say", "should", "show", "so", "some", "something", "tell", "than", "then", "there", "thing", "things", "too", "us", "use", "used", "want", "way", "we", "well", "work", "works", "would", "yes", "you", "your", "ok", "okay", "thanks"]
-)
+_LIGHT = EMPTY_WORDS | frozenset([
+    "about", "also", "any", "anything", "can", "cost", "could", "else", "ever", "example", "examples", "explain",
+    "far", "get", "give", "go", "happen", "happened", "happens", "help", "i", "just", "know", "let", "like", "long",
+    "make", "many", "may", "me", "mean", "means", "might", "more", "most", "much", "my", "need", "now", "ok",
+    "okay", "old", "one", "please", "really", "say", "should", "show", "so", "some", "something", "tell", "than",
+    "thanks", "then", "there", "thing", "things", "too", "us", "use", "used", "want", "way", "we", "well", "work",
+    "works", "would", "yes", "you", "your",
+])  # fmt: skip
 """Words that say nothing about what is searched for, in English."""
 _REFERENCE = re.compile(
     r"\b(?:he|him|his|she|hers?|they|them|theirs?|its?|these|those|ones|former|latter|such|"

@@ -420,8 +420,7 @@ class _Player:
         written = await self._calls.write(self._question, read, short, self._harness.style)
         writer = AnswerWriter(self._question.text, short, read, self._shown_spans())
         for text in written:
-            if (sentence := writer.check(text)) is not None:
-                self._emit(sentence)
+            writer.check(text)
         return {
             "answer": writer.text or short,
             "short_answer": short,
