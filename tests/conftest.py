@@ -49,7 +49,6 @@ SLOWEST = (
     "cli/test_study_imperfect.py",
     "cli/test_bench_report.py",
     "methods/test_every_method_keeps_within_budget.py",
-    "benchmarks/test_harness.py",
     "cli/test_bench_command.py",
     "benchmarks/test_soak.py",
     "cli/test_calibrate_command.py",
@@ -57,7 +56,6 @@ SLOWEST = (
     "retrieval/engines/test_postgres_faults.py",
     "examples/test_examples.py",
     "web/test_load.py",
-    "benchmarks/test_interrupted.py",
     "retrieval/engines/test_filling.py",
     "test_packaging.py",
     "test_docs_site.py",
@@ -136,14 +134,6 @@ def postgres() -> Iterator[PostgresServer]:
 
     with run_postgres() as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def embedding_weights() -> Path:
-    """The file with the weights of dense retrieval, fetched before a test moves the cache."""
-    from tests.support.embedding import pull_weights
-
-    return pull_weights()
 
 
 @pytest.fixture(scope="module")

@@ -48,10 +48,3 @@ def test_no_two_public_classes_share_a_name() -> None:
 def test_no_file_is_too_long_to_read() -> None:
     lengths = {name: len((SOURCE / name).read_text("utf-8").splitlines()) for name in NAMES}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
-
-
-def test_docstrings_explain_instead_of_citing_section_numbers() -> None:
-    for name, tree in parse_modules():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                assert not re.search(r"\bSPEC\b", ast.get_docstring(node) or ""), name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -42,31 +41,3 @@ def test_the_demo_installs_what_runs_and_the_tests_the_rest(tmp_path: Path) -> N
     assert "-r requirements-run.txt" in plan("demo") and "-r requirements.txt" not in plan("demo")
     assert plan("test").index("-r requirements-run.txt") < plan("test").index("-r requirements.txt")
     assert "pip --disable-pip-version-check install --quiet --require-hashes" not in plan("demo"), "progress is shown"
-
-
-@pytest.mark.parametrize(
-    ("ci", "arguments", "installs"), [("", (), False), ("1", (), True), ("", ("--install",), True)]
-)
-def test_chromium_is_installed_only_in_ci_or_when_told(
-    tmp_path: Path, ci: str, arguments: tuple[str, ...], installs: int
-) -> None:
-    called = tmp_path / "called"
-    for name, body in {"apt-get": f'echo "$@" >> {called}', "id": "echo 0"}.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
-    shell = shutil.which("sh")
-    assert shell is not None
-    done = subprocess.run(
-        [shell, str(ROOT / ".ci" / "get-chromium"), *arguments],
-        env={"PATH": str(tmp_path), "CI": ci},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "chromium" in done.stdout and "apt-get" in done.stdout
-    assert called.exists() == bool(installs)
-    if installs:
-        assert "install -y --no-install-recommends chromium" in called.read_text(encoding="utf-8")
-    else:
-        assert "--install" in done.stdout
-    assert os.access(ROOT / ".ci" / "get-chromium", os.X_OK)

@@ -32,8 +32,6 @@ from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import recorded, stub
-from tests.support.bench_runs import write_dataset as write_questions
-from tests.support.bench_runs import write_script
 from tests.support.faults import at_random_moments
 from tests.support.ray_cluster import RayNodes, find_workers, kill_process
 
@@ -110,20 +108,6 @@ def test_a_run_on_ray_leaves_the_bytes_of_a_run_in_one_process_and_can_go_on_wit
     here, alone = RunRecord.read(home / "run"), RunRecord.read(home / "alone")
     # The two servers have ports of their own, which are part of the model's identity.
     assert here.model_copy(update={"made": alone.made, "model": alone.model}) == alone
-
-
-def test_verdicts_that_are_missing_are_made_on_ray(nodes: RayNodes, home: Path) -> None:
-    folder = write_questions(home, "north", 3)
-    settings = Settings(model=write_script(home), borrow="published", verifier="structured")
-    spec = bench.RunSpec(data=(folder,), methods=("static",), judge=False)
-    bench.run(spec, out=home / "run", settings=settings)
-    bench.run(replace(spec, judge=True), out=home / "run", settings=settings, on="ray")
-    bench.run(replace(spec, judge=True), out=home / "alone", settings=settings)
-    assert comparable_lines(home / "run") == comparable_lines(home / "alone")
-    verdicts = {
-        episode.key.question_id: episode.metrics["judge"] for episode in bench.Run.open(home / "run").episodes()
-    }
-    assert verdicts == {"north-q0": 1.0, "north-q1": 0.0, "north-q2": 0.0}
 
 
 def test_a_killed_node_loses_and_doubles_nothing(nodes: RayNodes, home: Path, data: Path) -> None:

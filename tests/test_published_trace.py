@@ -36,79 +36,35 @@ async def trace(tmp_path: Path) -> tuple[Episode, PlannedRetriever]:
     return await play(model, retriever, question=QUESTION, method=method), retriever
 
 
-async def test_the_actions_are_the_published_ones(trace: tuple[Episode, PlannedRetriever]) -> None:
-    result, _ = trace
-    actions = [event.action for event in result.steps]
-    assert actions == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "ANSWER"]
-    assert result.outcome == "answered"
-    assert result.answer == "The Beatles"
-
-
-async def test_the_evidence_grows_and_shrinks_as_published(trace: tuple[Episode, PlannedRetriever]) -> None:
-    result, _ = trace
+async def test_actions_evidence_and_queries_are_the_published_ones(trace: tuple[Episode, PlannedRetriever]) -> None:
+    result, retriever = trace
+    assert [step.action for step in result.steps] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE", "ANSWER"]
+    assert (result.outcome, result.answer) == ("answered", "The Beatles")
     assert [len(step.evidence) for step in result.steps] == [5, 1, 1, 4, 4]
-
-
-async def test_two_dropped_ids_are_filtered_and_three_passages_added(trace: tuple[Episode, PlannedRetriever]) -> None:
-    result, _ = trace
     second = [step.search for step in result.steps if step.search][1]
     assert set(second.refused) == {"Zak_Starkey", "Myron_duo"}
     assert second.added == ("Drum_kit", "Drummer_list", "English_folk")
-
-
-async def test_the_first_query_is_the_question_and_the_second_is_written_from_the_evidence(
-    trace: tuple[Episode, PlannedRetriever],
-) -> None:
-    result, retriever = trace
+    # The first query is the question; the second is written from the evidence.
     assert retriever.queries == [QUESTION, WRITTEN]
     assert result.steps[2].rewritten == REWRITTEN
     # A correction pays for both the rewriter and the query writer; the first query is free.
-    assert {purpose: usage.calls for purpose, usage in result.usage.by_purpose.items()} == {
-        "verifier": 2,
-        "rewriter": 1,
-        "query_writer": 1,
-        "answer": 1,
-    }
+    paid = {purpose: usage.calls for purpose, usage in result.usage.by_purpose.items()}
+    assert paid == {"verifier": 2, "rewriter": 1, "query_writer": 1, "answer": 1}
 
 
-async def test_the_first_step_starts_from_the_prior_and_the_fallback_value(
-    trace: tuple[Episode, PlannedRetriever],
-) -> None:
+async def test_beliefs_and_decisions_are_the_published_ones(trace: tuple[Episode, PlannedRetriever]) -> None:
     result, _ = trace
-    first = result.steps[0]
-    assert first.belief == PRIOR
-    assert first.retrieval_value == 0.59
+    first, verify, *_, last = result.steps
+    assert (first.belief, first.retrieval_value) == (PRIOR, 0.59)
     assert first.diagnostics is not None
     assert (first.diagnostics.uncertainty, first.diagnostics.gap) == (1.0, 1.0)
-
-
-async def test_flagged_passages_are_what_verification_removes(trace: tuple[Episode, PlannedRetriever]) -> None:
-    result, _ = trace
-    verify = result.steps[1]
     assert verify.branch == "correct-flagged"
     assert verify.dropped == tuple(hit.passage.id for hit in FIRST[1:])
     assert mentions(describe_reason(verify.reason, verify.comparisons), "flagged 4 passages")
-
-
-async def test_conflict_ends_at_the_published_value(trace: tuple[Episode, PlannedRetriever]) -> None:
-    result, _ = trace
-    last = result.steps[-1]
-    assert last.belief is not None
-    assert round(last.belief.conflict, 2) == 0.09
-
-
-async def test_answerability_crosses_the_threshold_as_published(trace: tuple[Episode, PlannedRetriever]) -> None:
-    result, _ = trace
-    last = result.steps[-1]
-    assert last.answerability is not None
+    # After the pruning the observation is used again and not paid for again.
+    measured = [step.diagnostics for step in result.steps[1:4]]
+    assert len({(x.support, x.conflict, x.uncertainty, x.gap) for x in measured if x}) == 1
+    assert last.belief is not None and round(last.belief.conflict, 2) == 0.09
     assert last.answerability == pytest.approx(0.53, abs=0.01)
     assert last.branch == "answer"
     assert re.search(r"answerability 0\.5[34] .*at least 0\.50", why(result))
-
-
-async def test_after_the_pruning_the_observation_is_reused_and_not_paid_for_again(
-    trace: tuple[Episode, PlannedRetriever],
-) -> None:
-    result, _ = trace
-    measured = [step.diagnostics for step in result.steps[1:4]]
-    assert len({(x.support, x.conflict, x.uncertainty, x.gap) for x in measured if x}) == 1

@@ -11,7 +11,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("scipy", "sklearn", "matplotlib")
-PACKAGES = {"numpy", "openai", "pydantic", "httpx2", "tantivy", "fastapi", "rich", "typer", "tenacity", *HEAVY}
+PACKAGES = {
+    "numpy",
+    "openai",
+    "pydantic",
+    "httpx2",
+    "tantivy",
+    "fastapi",
+    "rich",
+    "typer",
+    "xllamacpp",
+    "lxml",
+    "uvicorn",
+}
+PACKAGES |= {"genai_prices", "huggingface_hub", "filelock", "uvicorn", "opentelemetry", *HEAVY}
 WITHOUT_HEAVY = f"""
 import sys
 

@@ -34,6 +34,8 @@ class Passage:
     """Where it came from, for people: a file name or an address. Never opened."""
     place: str = ""
     """Where in its source it stands, for people: `page 3`, `row 12` or `lines 40-52`; empty if it is unknown."""
+    metadata: tuple[tuple[str, str], ...] = ()
+    """Names with values that a search can be limited to, such as `("year", "2024")`; a name may have more values."""
 
 
 class CitationRole(StrEnum):

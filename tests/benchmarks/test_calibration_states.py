@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,31 +63,3 @@ def test_a_calibration_is_measured_on_questions_that_it_has_not_seen(tmp_path: P
     found = check(artifact, collection.trajectories)
     # The states it has not seen are those that it was held out on when it was fitted.
     assert found["overall"] == artifact.fit.answerability.held_out.model_dump() == found["datasets"]["made-up"]
-
-
-def test_the_page_of_the_calibration_has_its_quality_on_the_questions_of_the_comparison() -> None:
-    page = (STATES.parent / "calibration.md").read_text(encoding="utf-8")
-    checked = json.loads((STATES.parent / "calibration_check.json").read_text(encoding="utf-8"))
-    for found in (checked["overall"], *checked["datasets"].values()):
-        brier, gain, auc = found["brier"], found["brier_gain"], found["auc"]
-        cells = (
-            f"{found['states']}, {found['questions']}",
-            f"{found['share']:.1%}".replace("%", " %"),
-            f"{brier['value']:.3f} ({brier['low']:.3f} to {brier['high']:.3f})",
-            f"{found['brier_base_rate']:.3f}",
-            f"{gain['value']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})",
-            f"{auc['value']:.2f} ({auc['low']:.2f} to {auc['high']:.2f})",
-            f"{found['ece']:.2f}",
-        )
-        assert f"| {' | '.join(cells)} |" in page
-    assert f"always saying the fitted share ({checked['base_rate']:.3f})" in page
-
-
-def test_the_page_of_the_calibration_has_the_quality_of_the_retrieval_value() -> None:
-    page = " ".join((STATES.parent / "calibration.md").read_text(encoding="utf-8").split())
-    found = refit([*read_states(STATES)]).retrieval_value_quality
-    assert found is not None and found.auc is not None
-    gain = found.brier_gain
-    assert f"{found.states} searches of {found.questions} held-out questions" in page
-    assert f"AUC {found.auc.value:.2f} ({found.auc.low:.2f} to {found.auc.high:.2f})" in page
-    assert f"gain {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" in page

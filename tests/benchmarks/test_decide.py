@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pytest
@@ -17,8 +16,8 @@ from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import cache_dir
 from beliefrag.types import Action
 from benchmarks.decide.__main__ import main
-from benchmarks.decide.episodes import EpisodeRow, read_rows, read_run_rows, write_rows
-from benchmarks.decide.numbers import FEWEST, collect_numbers
+from benchmarks.decide.episodes import EpisodeRow, read_rows, write_rows
+from benchmarks.decide.numbers import collect_numbers
 from benchmarks.decide.replay import import_replies, take_first
 from benchmarks.decide.replies import find_used_replies, write_replies
 from benchmarks.decide.tables import MARK, format_tables
@@ -55,17 +54,6 @@ def read_replies(file: Path) -> list[dict[str, Any]]:
 
 def replay(like: Path, out: Path) -> int:
     return main(["replay", "--replies", str(REPLIES), "--like", str(like), "--out", str(out)])
-
-
-@needs_data
-def test_a_part_of_every_run_is_replayed_without_a_model_and_equals_the_committed_episodes(
-    tmp_path: Path, part: list[EpisodeRow], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert replay(tmp_path / "part.csv", tmp_path / "out") == 0
-    assert f"{len(part):,} of {len(part):,} episodes are equal" in capsys.readouterr().out
-    assert {row.key for row in part} == {
-        row.key for folder in (tmp_path / "out").iterdir() for row in read_run_rows(folder)
-    }
 
 
 @needs_data
@@ -130,33 +118,6 @@ def test_unanswerable_questions_lack_their_support_and_nothing_else(tmp_path: Pa
     assert len(asked) == 7 and len(left) == 393
     assert all(partition(question["id"]) is Partition.XFIT for question in asked)
     assert not left & {f"p{question['id']}" for question in asked}
-
-
-def test_the_committed_numbers_say_how_many_questions_they_rest_on() -> None:
-    numbers = json.loads((RESULTS / "decide.json").read_text("utf-8"))
-    page = (RESULTS / "decide.md").read_text("utf-8")
-    for row in numbers["rows"]:
-        for one in row["datasets"].values():
-            assert one["n"] >= FEWEST and one["f1"]["low"] <= one["f1"]["value"] <= one["f1"]["high"]
-            assert f"{one['f1']['value']:.3f}" in page
-
-
-def test_every_committed_mean_is_that_of_the_committed_episodes() -> None:
-    numbers = json.loads((RESULTS / "decide.json").read_text("utf-8"))
-    rows = [row for row in read_rows(EPISODES) if row.finished]
-    for row in numbers["rows"]:
-        for dataset, one in row["datasets"].items():
-            own = [each for each in rows if each.key[:3] == (row["run"], row["method"], dataset)]
-            assert one["n"] == len(own)
-            assert one["f1"]["value"] == pytest.approx(fmean(each.f1 or 0.0 for each in own), abs=1e-6)
-            assert one["tokens"]["value"] == pytest.approx(fmean(each.tokens for each in own))
-    lean = [each for each in rows if each.key[:2] == ("linked_packed", "lean")]
-    squares = [((each.answerability or 0.0) - ((each.f1 or 0.0) >= 0.5)) ** 2 for each in lean]
-    by_token = [each.answerability if each.least_token is None else each.least_token for each in lean]
-    raw = [((p or 0.0) - ((each.f1 or 0.0) >= 0.5)) ** 2 for p, each in zip(by_token, lean, strict=True)]
-    told = numbers["probability"]["all"]["brier"]
-    assert told["lean"]["value"] == pytest.approx(fmean(squares), abs=1e-6)
-    assert told["raw"]["value"] == pytest.approx(fmean(raw), abs=1e-6)
 
 
 def test_all_committed_numbers_and_tables_follow_from_the_committed_episodes() -> None:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from beliefrag.calibration.risk import RiskSample
-from benchmarks.decide.numbers import collect_numbers, title_of
-from benchmarks.decide.probability import area_under_risk, read_told, risk_at
+from benchmarks.decide.numbers import collect_numbers
+from benchmarks.decide.probability import area_under_risk, risk_at
 from benchmarks.decide.replay import ReplayStep, plan_replay
-from benchmarks.decide.risk_curves import draw_risk_curves, risk_coverage
+from benchmarks.decide.risk_curves import risk_coverage
 from benchmarks.decide.runs import RUNS
 from benchmarks.decide.tables import format_tables
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
 from tests.support.episode_rows import make_rows
-
-
-def test_a_title_names_the_options_that_a_method_was_run_with() -> None:
-    assert title_of("others", "crag") == "CRAG (BM25, whole passages)"
-    assert title_of("cheap_crag", "crag") == "CRAG with correct=0.6,incorrect=0.5 (BM25, whole passages)"
 
 
 def test_lean_is_set_against_every_other_method_of_every_run() -> None:
@@ -131,13 +125,6 @@ def test_a_replay_grows_each_run_to_what_each_set_and_method_has() -> None:
         ReplayStep("linked", 5, ("iterative",), ("hotpotqa",)),
         ReplayStep("linked", 6, ("static",), ("hotpotqa",)),
     ]
-
-
-def test_the_curves_are_drawn_as_the_same_picture_each_time(tmp_path: Path) -> None:
-    rows = [row for dataset in SETS for row in make_rows("linked_packed", "lean", dataset, 10)]
-    for name in ("one.png", "two.png"):
-        draw_risk_curves(read_told(rows), tmp_path / name)
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
 def test_the_curve_of_risk_has_the_points_and_intervals_worked_by_hand() -> None:

@@ -25,17 +25,6 @@ def test_the_page_of_the_score_scale_has_the_table_of_its_rows() -> None:
     assert score_scale.format_relevance(measured) in page
 
 
-def test_the_page_of_the_methods_has_what_the_buffer_of_adaptive_k_brings() -> None:
-    kept = read("adaptive_k_cut.json")
-    assert isinstance(kept, dict)
-    assert len(kept) == 200
-    means = adaptive_k_cut.average_cuts(kept)
-    page = " ".join((DOCS / "methods.md").read_text(encoding="utf-8").split())
-    (bare, bare_recall), (buffered, recall), (_, plain) = means["bare"], means["buffer"], means["top_5"]
-    assert f"keeps {bare:.1f} passages on average, with {bare_recall:.2f} of the supporting passages" in page
-    assert f"where top-5 has {plain:.2f}, and with the buffer {buffered:.1f} passages and {recall:.2f}" in page
-
-
 @pytest.mark.skipif(not (BENCHMARKS / "musique").exists(), reason=ABSENT)
 def test_the_rows_come_out_of_the_scripts_again() -> None:
     kept = json.loads(json.dumps(adaptive_k_cut.measure_cuts("musique", 20)))

@@ -78,24 +78,6 @@ def test_the_table_has_means_failures_and_the_paired_difference() -> None:
     assert ours == "| lean | 5 | 1.000 | 1.000 | - | 100 | 1.0 | 1.0 | - | - | - | - | 0 |"
 
 
-def test_systems_are_compared_with_lean_on_the_server_where_it_was_asked() -> None:
-    outcomes = [
-        *(_outcome("lean_served", number, 1.0) for number in range(3)),
-        *(_outcome("peer", number, 0.25) for number in range(3)),
-        *(_outcome("lean", number, 0.5, seconds=None) for number in range(3)),
-    ]
-    _, _, served, theirs, of_run = Report({"lean_served": "BeliefRAG, lean"}, outcomes).table().splitlines()
-    assert served.startswith("| BeliefRAG, lean | 3 | 1.000 | 1.000 | - |")
-    assert "| +0.750 (+0.750 to +0.750) |" in theirs
-    assert "| +0.500 (+0.500 to +0.500) |" in of_run
-
-
-def test_outcomes_on_fewer_questions_are_compared_on_those() -> None:
-    outcomes = [_outcome("peer", 0, 0.5), _outcome("peer", 1, 0.0), *(_outcome("lean", n, n / 2) for n in range(3))]
-    row = Report({}, outcomes).table().splitlines()[2]
-    assert "| 0.250 | 0.250 | +0.000 (-0.500 to +0.500) |" in row
-
-
 def test_the_report_writes_outcomes_without_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,17 +119,3 @@ def test_the_report_writes_outcomes_without_texts(
             "error": None,
         }
     ]
-
-
-def test_lean_on_the_server_and_lean_of_the_run_have_different_titles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = {"peer": "lean_served", "dataset": "musique", "question_id": "1", "answer": "Archer", "searches": 1}
-    line |= {"tokens": 300, "calls": 1, "seconds": 2.0, "processor_seconds": 1.0}
-    (tmp_path / "peers.jsonl").write_text(json.dumps(line) + "\n")
-    known = {"1": {"question": "Who designed the Fram?", "answers": ["Archer"]}}
-    monkeypatch.setattr(peers, "read_questions", lambda name: known if name == "musique" else {})
-    monkeypatch.setattr(Run, "open", lambda folder: SimpleNamespace(episodes=lambda: iter([_episode()])))
-    _, _, served, of_run = peers.collect_outcomes(tmp_path / "peers.jsonl", tmp_path).table().splitlines()
-    assert served.startswith("| BeliefRAG, lean | 1 | 1.000 | 1.000 | - | 300 |")
-    assert of_run.startswith("| lean, of the run | 1 | 0.500 | 1.000 | +0.500 ")

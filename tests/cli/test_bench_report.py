@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,13 +145,6 @@ def ahead(ran: Ran) -> dict[str, str]:
     """What is said, by the word that it begins with."""
     assert ran.code == 0, ran.err
     return {line.split(":")[0].split(",")[0]: line for line in ran.err.splitlines()}
-
-
-def amounts(line: str) -> tuple[int, int, int]:
-    found = re.search(r"([\d,]+) calls, ([\d,]+) tokens in, ([\d,]+) out", line)
-    assert found
-    calls, tokens_in, tokens_out = (int(number.replace(",", "")) for number in found.groups())
-    return calls, tokens_in, tokens_out
 
 
 def test_the_report_says_what_a_run_cost(beliefrag: Command, north: Path, chat_server: ChatServer) -> None:

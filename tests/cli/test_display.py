@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,6 @@ from tests.cli.shell import (
     BORROWED,
     QUESTION,
     SURE,
-    UNSURE,
-    Ran,
     in_shell,
     on_terminal,
     write_docs,
@@ -174,10 +171,3 @@ def test_the_cost_counts_what_was_paid_retried_and_recorded() -> None:
     assert mentions(rows["cost"][0], "1,234 tokens", "1,200 in", "34 out", "3 calls, 2 of", "recorded earlier")
     assert mentions(rows["cost"][0], "recorded earlier", "1 retry", "1 search", "4.3 s")
     assert (rows["answer"], rows["confidence"], rows["read"]) == (("none",), ("unknown",), ("nothing",))
-
-
-def test_a_failed_episode_has_no_answer_to_describe(beliefrag: Callable[..., Ran], home: Path) -> None:
-    model = write_script(home, UNSURE)
-    ran = beliefrag("ask", QUESTION, "--docs", write_docs(home), "--model", model, *BORROWED)
-    assert ran.code == 1 and "answer: " not in ran.out
-    assert [line.split(":")[0] for line in ran.out.splitlines()[-2:]] == ["outcome", "cost"]

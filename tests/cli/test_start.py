@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -28,18 +26,6 @@ def _commands(name: str, part: object) -> Iterator[tuple[str, typer.core.TyperCo
 
 
 COMMANDS = dict(_commands("", typer.main.get_command(app)))
-
-
-def test_importing_the_command_line_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, beliefrag.cli;"
-        "heavy = {'openai', 'tantivy', 'xllamacpp', 'numpy', 'httpx2', 'lxml', 'genai_prices',"
-        "'scipy', 'huggingface_hub', 'filelock',"
-        "'sklearn', 'matplotlib', 'fastapi', 'uvicorn', 'opentelemetry'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_the_module_is_the_command() -> None:

@@ -22,8 +22,6 @@ from beliefrag.verifiers import build_verifier
 from tests.support.episodes import PlannedRetriever, script
 
 TOWER = Hit(Passage("tower", "Graz", "Graz has a clock tower. The tower of Graz is 28 m high."), 9.0)
-OTHER = Hit(Passage("other", "Linz", "Linz lies on the Danube."), 5.0)
-THIRD = Hit(Passage("third", "Wels", "Wels has a fair."), 4.0)
 
 
 @dataclass(frozen=True)

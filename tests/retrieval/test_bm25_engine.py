@@ -23,14 +23,6 @@ def test_inflected_words_and_capitals_match() -> None:
     assert index.search("builder builds", 1)
 
 
-def test_equal_scores_come_by_id_even_when_the_cut_goes_through_them() -> None:
-    ids = [f"long-common-prefix-{n:04}" for n in range(3000)]
-    random.Random(1).shuffle(ids)
-    index = Bm25Index.in_memory([Passage(own, "", "red grape") for own in ids] + [Passage("zz", "", "red red wine")])
-    found = [hit.passage.id for hit in index.search("red", 5)]
-    assert found == ["zz", *sorted(ids)[:4]]
-
-
 def test_ranking_does_not_depend_on_how_the_index_was_built(tmp_path: Path) -> None:
     chance = random.Random(7)
     passages = [

@@ -44,14 +44,14 @@ def test_an_index_in_a_read_only_directory_can_be_searched_but_not_written(
 @pytest.mark.parametrize("version", [1, 99])
 def test_an_index_of_another_version_is_refused_with_both_versions(index: Path, version: int) -> None:
     manifest = index / MANIFEST
-    manifest.write_bytes(manifest.read_bytes().replace(b'"beliefrag_index":2', b'"beliefrag_index":%d' % version))
+    manifest.write_bytes(manifest.read_bytes().replace(b'"beliefrag_index":3', b'"beliefrag_index":%d' % version))
     for opening in (Bm25Index.open, IndexWriter):
-        with pytest.raises(IndexUnusable, match=rf"{version}\b.*\b2\b") as raised:
+        with pytest.raises(IndexUnusable, match=rf"{version}\b.*\b3\b") as raised:
             opening(index)
         assert "build the index again" in raised.value.remedy
 
 
-@pytest.mark.parametrize("content", [b"", b"not json\n", b'{"other": 1}\n', b'{"beliefrag_index": 2}\n', b"[]\n"])
+@pytest.mark.parametrize("content", [b"", b"not json\n", b'{"other": 1}\n', b'{"beliefrag_index": 3}\n', b"[]\n"])
 def test_a_damaged_manifest_is_refused(index: Path, content: bytes) -> None:
     (index / MANIFEST).write_bytes(content)
     for opening in (Bm25Index.open, IndexWriter):

@@ -65,13 +65,6 @@ def test_the_hash_of_a_word_depends_on_its_letters_alone() -> None:
     assert list(split_text("One two THREE 4th 1990").capital) == [True, False, True, False, True]
 
 
-def test_words_do_not_depend_on_how_passages_are_grouped(shelf: list[Passage]) -> None:
-    rows = [(passage.title, passage.text) for passage in shelf] + [("A\x1d", "\x1eStray marks\x1d are no marks.")]
-    together = split_passages(rows)
-    alone = np.concatenate([split_passages([row]).hashes for row in rows])
-    assert (together.hashes == alone).all()
-
-
 @pytest.mark.parametrize(
     ("title", "text", "names"),
     [
@@ -123,15 +116,6 @@ def number(graph: NameGraph, identifier: str) -> int:
     return next(at for at in range(len(graph)) if graph.passage_id(at) == identifier)
 
 
-def test_mentions_lead_to_the_passages_that_have_the_names(graph: NameGraph) -> None:
-    lighthouse, quill = (number(graph, each) for each in ("d0", "d1"))
-    targets = {
-        int(graph.home_passage[graph.homes(name)][0]) for name in graph.named.name[graph.named.of_passage(lighthouse)]
-    }
-    assert quill in targets
-    assert lighthouse in graph.named.passages_with(int(graph.own_names(quill)[0]))
-
-
 def test_features_of_a_hand_worked_case(shelf: list[Passage]) -> None:
     index = Bm25Index.in_memory([*shelf, *filler()])
     graph = graph_in_memory(index)
@@ -168,19 +152,6 @@ def test_a_link_brings_in_what_the_search_did_not_find_and_says_so() -> None:
     assert found["person"] == Provenance("link", "label", "Zoltan Brakk")
     assert str(found["person"]) == "label names “Zoltan Brakk”"
     assert [hit.passage.id for hit in hits] == ["label", "person"]
-
-
-def test_the_order_of_indexing_changes_nothing(shelf: list[Passage]) -> None:
-    everything = [*shelf, *filler()]
-    assert results(open_linked(everything)) == results(open_linked(everything[::-1]))
-
-
-def test_scores_are_probabilities_and_fall(shelf: list[Passage]) -> None:
-    found = results(open_linked([*shelf, *filler(90)]), "plain text about the lighthouse", 95)
-    scores = [score for _, score, _ in found]
-    assert len(scores) == len({each for each, _, _ in found}) > 90
-    assert all(0 <= score <= 1 for score in scores)
-    assert scores == sorted(scores, reverse=True)
 
 
 def test_a_corpus_without_titles_works() -> None:

@@ -69,9 +69,3 @@ def test_fewer_rows_for_the_same_recall_are_found() -> None:
     # By hand: 145 / 9.73 and 152 / 22.98.
     assert [each.theirs for each in result.paper_values[:2]] == pytest.approx([14.902, 6.614], abs=1e-3)
     assert result.paper_values[0].ours == own["BeliefRAG"]
-
-
-def test_without_questions_about_rows_there_is_a_sentence() -> None:
-    episodes = [episode(method, "q0", 0.5, 10) for method in ("static", "iterative", "beliefrag")]
-    result = HolobenchStudy().analyse({"rows": recording(episodes=episodes)}, StudyContext())
-    assert "at least 2 questions" in result.findings[0]

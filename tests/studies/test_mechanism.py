@@ -10,7 +10,6 @@ import pytest
 from beliefrag.methods.intervention import MatchedState
 from beliefrag.policy import Thresholds
 from beliefrag.record import EpisodeSummary
-from beliefrag.runs.record import thresholds_of
 from beliefrag.studies import Recording, StudyContext, StudyResult
 from beliefrag.studies.mechanism import (
     ABLATIONS,
@@ -73,14 +72,6 @@ def test_ablations_of_a_run_without_a_part_are_not_compared() -> None:
     result = worked_out(made({}, changes=changes))
     assert "correct_flagged" in result.findings[0]
     assert not result.tables
-
-
-def test_too_few_questions_give_a_sentence() -> None:
-    recordings = {
-        name: recording(episodes=each.episodes[:1], thresholds=asdict(thresholds_of(each.run)))
-        for name, each in made({}).items()
-    }
-    assert "at least two questions" in worked_out(recordings).findings[0]
 
 
 def test_states_match_by_dataset_and_round_and_need_evidence() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from beliefrag.errors import SettingsError
 from beliefrag.settings import Settings
 from beliefrag.studies import RequiredRun, StudyContext
 from beliefrag.studies.make import apply_changes, combine_runs
@@ -32,12 +31,6 @@ def test_different_runs_cannot_share_a_name() -> None:
 def test_the_options_of_frontier_name_its_methods() -> None:
     (one,) = choose_studies("frontier:of=static,methods=no_rag+crag")
     assert one.options.required_runs(StudyContext())[0].methods == ("no_rag", "crag", "static")
-
-
-@pytest.mark.parametrize("text", ["nothing", "belief:colour=red", "frontier:of=best", "frontier:methods=static+best"])
-def test_a_name_or_option_that_there_is_not_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"nothing|colour|best"):
-        choose_studies(text)
 
 
 def test_changes_are_made_to_the_settings_and_to_nothing_else() -> None:

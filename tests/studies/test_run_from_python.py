@@ -39,17 +39,6 @@ def test_a_study_is_made_with_progress_and_shows_itself(
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_a_study_lacks_is_an_error(tmp_path: Path, settings: Settings) -> None:
-    data = [write_dataset(tmp_path, "north", 2)]
-    with pytest.raises(studies.StudyError, match="sets of rows"):
-        studies.run("holobench", data=data, out=tmp_path / "o", settings=settings)
-    with pytest.raises(studies.StudyError, match="several runs"):
-        studies.run("mechanism", existing_run=tmp_path, out=tmp_path / "o", settings=settings)
-    with pytest.raises(studies.StudyError, match="several studies"):
-        studies.run("all", data=data, out=tmp_path / "o", settings=settings)
-    assert not (tmp_path / "o").exists()
-
-
 def test_a_study_that_was_interrupted_goes_on(tmp_path: Path, settings: Settings) -> None:
     data = [write_dataset(tmp_path, "north", 3)]
     spec = RunSpec(n=3, judge=False)

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from beliefrag.models.download import DownloadError, pull
-from beliefrag.retrieval.dense.embedding_model import EmbeddingModel
 
 
 class WordVectors:
@@ -40,11 +39,6 @@ class WordVectors:
 def _direction(word: str, dimensions: int) -> NDArray[np.float64]:
     seed = int.from_bytes(hashlib.sha256(word.strip(".,?").encode("utf-8", "replace")).digest()[:4])
     return np.random.default_rng(seed).normal(size=dimensions)
-
-
-def word_model(dimensions: int = 64, name: str = "words") -> EmbeddingModel:
-    """The small embedding as a model."""
-    return EmbeddingModel(name, WordVectors(dimensions))
 
 
 def pull_weights() -> Path:

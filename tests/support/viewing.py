@@ -18,16 +18,14 @@ HOSTILE = (
     "[click](javascript:window.hacked=3) javascript:window.hacked=4 \u202egnp.exe\u202c {{7*7}} &lt;b&gt;"
 )
 """Text that would act if anything took it for markup."""
-LONG = "x" * 1_000_000 + " the end of a long text"
 
 
 def hostile_dataset(folder: Path, name: str) -> Path:
-    """A dataset whose passages, titles and a question id are hostile, with a passage of a million characters."""
+    """A dataset whose passages, titles and a question id are hostile."""
     home = write_dataset(folder, name)
     corpus = home / "corpus.jsonl"
     passages = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
     passages[0] |= {"title": f"Ship {name}0 {SCRIPT}", "text": f"Ship {name}0 {HOSTILE}"}
-    passages[2] |= {"text": f"Ship {name}1 {LONG}"}
     corpus.write_text("".join(json.dumps(each) + "\n" for each in passages), encoding="utf-8")
     questions = home / "questions.jsonl"
     asked = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]

@@ -132,18 +132,6 @@ async def until(chat_server: ChatServer, requests: int, still_open: int) -> None
             await asyncio.sleep(0.02)
 
 
-async def test_a_cancelled_call_stops_the_model(folder: Path, chat_server: ChatServer) -> None:
-    how = command(folder, "--base-url", chat_server.url, **slow(chat_server))
-    async with Client(how) as client:
-        call = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-        await until(chat_server, 1, 1)
-        call.cancel()
-        await until(chat_server, 1, 0)
-        # The server lives and answers others.
-        found = await client.call_tool("search", {"query": "Fram"})
-    assert found.structured_content["passages"]
-
-
 async def test_a_client_that_closes_the_pipe_stops_the_model_and_ends_the_server(
     folder: Path, chat_server: ChatServer
 ) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -33,6 +33,8 @@ _MOST_LINKS = 100
 _ENOUGH = 60
 _REMNANT = 25
 _LONGEST_LINE = 300
+_NAME = re.compile(r"[^\W\d]\w{0,39}")
+"""A name of metadata. No sign of a filter is in it."""
 _SAMPLE = 256 * 1024
 
 # UTF-32 comes before UTF-16, whose mark is the beginning of its own.
@@ -121,6 +123,8 @@ class Document:
     unit: str = "line"
     marks: tuple[Mark, ...] = ()
     """Anchors and links in the order of the text."""
+    metadata: tuple[tuple[str, str], ...] = ()
+    """What the reader knows of it, such as `("date", "2024-05-31")`; its passages get it, with `type`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,11 +344,12 @@ def cut_document(document: Document) -> Iterator[Passage]:
     A passage's id is made from the document's name and the passage's own words. Rows that have an id keep it, with
     `#2`, `#3` ... for further parts of a long one.
     """
+    metadata = clean_metadata([("type", _file_type(document.source)), *document.metadata])
     if document.own_id:
         texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
         for number, text in enumerate(texts, 1):
             own = document.id if number == 1 else f"{document.id}#{number}"
-            yield Passage(own, document.title, text, document.source, document.place)
+            yield Passage(own, document.title, text, document.source, document.place, metadata)
         return
     finder = _PlaceFinder(document)
     texts = split_text(document.text)
@@ -354,9 +359,23 @@ def cut_document(document: Document) -> Iterator[Passage]:
         own = "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
         where = document.place or place
         if links:
-            yield ReadPassage(own, document.title, text, document.source, where, links)
+            yield ReadPassage(own, document.title, text, document.source, where, metadata, links)
         else:
-            yield Passage(own, document.title, text, document.source, where)
+            yield Passage(own, document.title, text, document.source, where, metadata)
+
+
+def clean_metadata(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return names in small letters with values on one line, each pair once; leave out what cannot be a name."""
+    cleaned = ((name.strip().lower(), clean_line(value)) for name, value in pairs)
+    return tuple(dict.fromkeys((name, value) for name, value in cleaned if _NAME.fullmatch(name) and value))
+
+
+def _file_type(source: str) -> str:
+    """Return the format of a file by the ending of its name: `pdf`, `md`, `html` or `jsonl`."""
+    ending = next((each for each in FORMATS if source.lower().endswith(each)), "")
+    return {"markdown": "md", "htm": "html", "xhtml": "html", "text": "txt", "jsonl.gz": "jsonl"}.get(
+        ending[1:], ending[1:]
+    )
 
 
 def _fits_row(text: str) -> bool:

@@ -38,12 +38,14 @@ ORDER = "order"
 CONTENT = "content"
 KEY = "key"
 LINKS = "links"
+METADATA = "metadata"
+"""Each value as `NAME=VALUE`."""
 _PLACE = "place"
 
 ANALYSER = "en_stem"
 """Tantivy's own English analyser: words of letters and digits up to 40 bytes, lower case, stemmed."""
 
-_FORMAT = 2
+_FORMAT = 3
 _ALWAYS = -1  # A `base` that every store has passed.
 _LONGEST_ID = 512
 
@@ -147,6 +149,7 @@ def index_schema() -> tantivy.Schema:
     builder.add_integer_field(KEY, fast=True)
     builder.add_text_field(_PLACE, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field(LINKS, stored=True)
+    builder.add_text_field(METADATA, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -167,6 +170,8 @@ def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantiv
         document.add_text(_PLACE, passage.place)
     if links := links_of(passage):
         document.add_bytes(LINKS, links.encode())
+    for name, value in passage.metadata:
+        document.add_text(METADATA, f"{name}={value}")
     document.add_text(CONTENT, passage.title)
     document.add_text(CONTENT, passage.text)
     return document
@@ -177,7 +182,8 @@ def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
     title, text = document[CONTENT]
     sources = tuple(document[SOURCE])
     place = next(iter(document[_PLACE]), "")
-    return Passage(document[ID][0], title, text, sources[0] if sources else "", place), sources
+    metadata = tuple(each.partition("=")[::2] for each in document[METADATA])
+    return Passage(document[ID][0], title, text, sources[0] if sources else "", place, metadata), sources
 
 
 def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
@@ -186,8 +192,8 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
     links = document.get_first(LINKS)
     if not links:
         return passage, sources
-    read = ReadPassage(passage.id, passage.title, passage.text, passage.source, passage.place, bytes(links).decode())
-    return read, sources
+    known = (getattr(passage, each) for each in Passage.__slots__)
+    return ReadPassage(*known, bytes(links).decode()), sources
 
 
 def create_store(index: Path) -> None:

@@ -49,11 +49,12 @@ class PassageChange(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """What the index holds under an id. The place is that in the first source."""
+    """What the index holds under an id. Place and metadata are those in the first source."""
 
     digest: int
     sources: tuple[str, ...]
     place: str
+    metadata: tuple[tuple[str, str], ...]
     links: str
 
 
@@ -132,7 +133,9 @@ class IndexWriter:
         added = removed = 0
         for passage in passages:
             with explain_write_errors(self.path):
-                new = _Stored(_checked_digest(passage), (passage.source,), passage.place, links_of(passage))
+                new = _Stored(
+                    _checked_digest(passage), (passage.source,), passage.place, passage.metadata, links_of(passage)
+                )
                 held = self._find_stored(passage.id)
                 if held != new:
                     added += 1
@@ -290,7 +293,7 @@ class IndexWriter:
         if not self._committed.passages or not self._searcher.doc_freq(store.ID, passage_id):
             return None
         passage, sources = self._find_committed(passage_id)
-        return _Stored(store.passage_digest(passage), sources, passage.place, links_of(passage))
+        return _Stored(store.passage_digest(passage), sources, passage.place, passage.metadata, links_of(passage))
 
     def _find_committed(self, passage_id: str) -> tuple[Passage, tuple[str, ...]]:
         return next(self._find_passages(tantivy.Query.term_query(self._schema, store.ID, passage_id), 1))
@@ -313,12 +316,12 @@ class IndexWriter:
     def _choose_id(self, passage: Passage, source: str, stale: set[str]) -> tuple[Passage, _Stored, _Stored | None]:
         digest, held = _checked_digest(passage), self._find_stored(passage.id)
         if held is None or (held.sources == (source,) and passage.id in stale):
-            return passage, _Stored(digest, (source,), passage.place, links_of(passage)), held
+            return passage, _Stored(digest, (source,), passage.place, passage.metadata, links_of(passage)), held
         if held.digest == digest:
             if source in held.sources[1:]:
                 return passage, held, held
             sources = held.sources if source in held.sources else (source, *held.sources)
-            return passage, _Stored(digest, sources, passage.place, links_of(passage)), held
+            return passage, _Stored(digest, sources, passage.place, passage.metadata, links_of(passage)), held
         return self._choose_id(replace(passage, id=f"{passage.id}~{digest >> 224:08x}"), source, stale)
 
     def _remove_source(self, passage_id: str, source: str) -> bool:
@@ -333,8 +336,8 @@ class IndexWriter:
         if passage_id in self._pending:
             self.commit()
         passage, _ = self._find_committed(passage_id)
-        passage = replace(passage, place="") if held.sources[0] == source else passage
-        self._put(passage, _Stored(held.digest, rest, passage.place, links_of(passage)), held)
+        passage = replace(passage, place="", metadata=()) if held.sources[0] == source else passage
+        self._put(passage, _Stored(held.digest, rest, passage.place, passage.metadata, links_of(passage)), held)
         return False
 
 

@@ -126,16 +126,6 @@ def test_hostile_passages_and_replies_are_text(visitor: Visit) -> None:
     expect(page.locator("table.episodes")).to_contain_text("<script>window.hacked")
 
 
-def test_a_text_of_a_million_characters_is_cut_until_somebody_wants_it(visitor: Visit) -> None:
-    page = visitor.go(f"/episode/{episode_id(visitor, 'text=south1&method=static')}")
-    page.locator("table.evidence tr", has_text="Ship south1").first.locator("summary").click()
-    passage = page.locator("table.evidence tr.opened:visible .passage")
-    assert len(passage.inner_text()) < 3_000
-    passage.get_by_role("button", name=re.compile(r"show all 1,000,\d+ characters")).click()
-    expect(passage).to_contain_text("the end of a long text")
-    assert len(passage.inner_text()) > 1_000_000
-
-
 def test_no_element_can_be_made_from_text(visitor: Visit) -> None:
     told = visitor.page.evaluate(
         "() => { try { document.createElement('p').innerHTML = '<b>'; return 'made'; } catch (e) { return e.name; } }"
@@ -157,19 +147,6 @@ def test_pages_are_readable_in_light_and_dark_and_in_a_narrow_window(
         page.wait_for_load_state("networkidle")
         look_at(found, width, path)
     found.end()
-
-
-def test_colours_can_be_chosen_and_are_remembered(visitor: Visit) -> None:
-    page = visitor.page
-    button = page.get_by_role("button", name=re.compile("^colours"))
-    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-    button.click()
-    button.click()
-    expect(button).to_have_text("colours: dark")
-    dark = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-    assert dark != ground
-    page.reload()
-    expect(button).to_have_text("colours: dark")
 
 
 def test_everything_can_be_reached_and_seen_by_the_tab_key(visitor: Visit) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,51 +79,6 @@ def test_a_comparison_has_one_matrix_of_evidence_and_no_empty_card(visitor: Visi
     assert page.evaluate("[...document.querySelectorAll('.panel')].every((each) => each.innerText.trim().length > 30)")
 
 
-def test_calls_are_a_waterfall_with_time_tokens_and_cache(visitor: Visit, played: Played, tmp_path: Path) -> None:
-    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
-    calls = page.locator(".call")
-    expect(page.get_by_role("region", name="Model calls")).to_contain_text("where the calls were")
-    bars = page.locator(".bar-of-call .span")
-    starts = [float(bars.nth(place).get_attribute("x") or "") for place in range(bars.count())]
-    assert len(starts) == calls.count() > 2
-    assert starts == sorted(starts)
-    assert starts[-1] > starts[0]
-    expect(calls.first.locator(".cost")).to_have_text(re.compile(r"\d+ in, \d+ out"))
-    expect(calls.first.locator(".took")).to_have_text(re.compile(r"\d+\.\d s$"))
-    # The same run from the cache.
-    run = Path(shutil.copytree(played.run, tmp_path / "run"))
-    lines = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
-    for line in lines:
-        for step in line["steps"]:
-            for call in step.get("calls", ()):
-                call |= {"cached": True, "seconds": 1.5}
-    (run / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with ViewServer(RunSource(run)) as server:
-        again = visit(page.context.browser, server.key.address)  # type: ignore[arg-type]
-        again.go("/episode/2")
-        expect(again.page.locator(".call .took").first).to_contain_text("cached")
-        expect(again.page.locator(".bar-of-call .cached").first).to_be_attached()
-        expect(again.page.get_by_role("region", name="Model calls")).to_contain_text("came from the cache")
-        again.page.context.close()
-
-
-def test_numbers_in_a_verdict_have_titles(browser: Browser, visitor: Visit, trace: Path) -> None:
-    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
-    titles = page.locator(".step").nth(1).locator("p", has_text="called unhelpful")
-    dropped = page.locator("table.evidence tr", has=page.locator("td.dropped")).locator("summary bdi").inner_text()
-    expect(titles).to_contain_text(dropped)
-    # Only a trace holds the prompts that number the passages.
-    with ViewServer(TraceSource(trace)) as server:
-        found = visit(browser, server.key.address)
-        call = found.page.locator(".call", has_text="unhelpful_doc_ids").first
-        call.locator("summary").click()
-        marked = call.locator(".numbered li", has_text="unhelpful")
-        expect(marked).to_have_count(1)
-        row = found.page.locator("table.evidence tr", has=found.page.locator("td.dropped"))
-        expect(marked).to_contain_text(f"2{row.locator('summary bdi').inner_text()}")
-        found.end()
-
-
 def test_answer_gold_answer_and_citations_are_marked_in_passages(
     browser: Browser, visitor: Visit, trace: Path, tmp_path: Path
 ) -> None:
@@ -154,21 +107,6 @@ def test_answer_gold_answer_and_citations_are_marked_in_passages(
         expect(page.locator(".passage mark.cited.answer")).to_have_text("Archer")
         expect(page.locator(".passage mark.unshown").first).to_contain_text("Colin")
         found.end()
-
-
-def test_an_address_leads_to_a_step(visitor: Visit) -> None:
-    number = episode_id(visitor, "text=north1&method=beliefrag")
-    page = visitor.go(f"/episode/{number}#step-3")
-    target = page.locator(".step:target")
-    expect(target).to_have_attribute("aria-label", "Step 3, REWRITE")
-    expect(target).to_be_in_viewport()
-    page.locator("table.evidence thead a", has_text="2").click()
-    expect(page.locator(".step:target")).to_have_attribute("aria-label", "Step 2, VERIFY")
-    page.locator(".step").first.get_by_role("link", name="1").click()
-    assert page.url.endswith("#step-1")
-    # The step that is folded in a comparison opens.
-    page = visitor.go(f"{compared(visitor)}#step-left-1")
-    expect(page.locator(".step:target")).to_be_visible()
 
 
 def test_episodes_are_grouped_by_question_and_gold_answers_are_searched(visitor: Visit) -> None:
@@ -212,19 +150,6 @@ def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, t
         found.end()
 
 
-def test_a_trace_that_grows_is_drawn_again(browser: Browser, trace: Path, tmp_path: Path) -> None:
-    lines = trace.read_bytes().splitlines(keepends=True)
-    file = tmp_path / "trace.jsonl"
-    file.write_bytes(b"".join(lines[:4]))
-    with ViewServer(TraceSource(file)) as server:
-        found = visit(browser, server.key.address)
-        ending = found.page.get_by_role("region", name="How it ended")
-        expect(ending).to_contain_text("ends before")
-        file.write_bytes(b"".join(lines))
-        expect(ending).not_to_contain_text("ends before")
-        found.end()
-
-
 def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Visit) -> None:
     for path, count in (("/episodes", 24), ("/episodes?by=episode", 24)):
         page = phone.go(path)
@@ -239,37 +164,3 @@ def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Vi
     page.get_by_role("button", name="filters").click()
     page.get_by_label("outcome").select_option("failed")
     expect(cards).to_have_count(1)
-
-
-def test_on_a_phone_the_numbers_of_a_run_show_f1_and_tokens_without_scrolling(phone: Visit) -> None:
-    page = phone.go("/")
-    table = page.get_by_role("table", name="Methods by datasets")
-    expect(table.locator("tbody tr")).to_have_count(9)
-    for column in ("F1", "tokens"):
-        button = table.get_by_role("button", name=column)
-        expect(button).to_be_visible()
-        box = button.bounding_box()
-        assert box is not None and box["x"] + box["width"] <= 390, column
-
-
-def test_on_a_phone_the_two_of_a_comparison_are_swiped(phone: Visit) -> None:
-    page = phone.go(compared(phone))
-    lanes = page.locator(".sides")
-    expect(lanes).to_have_count(2)
-    first, second = (lanes.first.locator(".side").nth(side) for side in (0, 1))
-    lanes.first.scroll_into_view_if_needed()
-    expect(first.locator(".step").first).to_be_in_viewport()
-    expect(second.locator(".step").first).not_to_be_in_viewport()
-    buttons = page.get_by_role("navigation", name="Which of the two").get_by_role("button")
-    expect(buttons.nth(0)).to_have_attribute("aria-pressed", "true")
-    # A swipe ends at the second one, and the other lane follows.
-    lanes.first.evaluate("(lane) => { lane.scrollLeft = lane.clientWidth; }")
-    expect(buttons.nth(1)).to_have_attribute("aria-pressed", "true")
-    expect(second.locator(".step").first).to_be_in_viewport()
-    assert lanes.nth(1).evaluate("(lane) => Math.round(lane.scrollLeft / lane.clientWidth)") == 1
-    buttons.nth(0).tap()
-    expect(first.locator(".step").first).to_be_in_viewport()
-    expect(buttons.nth(0)).to_have_attribute("aria-pressed", "true")
-    # Two side by side, not one below the other.
-    assert first.bounding_box()["y"] == second.bounding_box()["y"]  # type: ignore[index]
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -27,7 +27,6 @@ from beliefrag.web.view.index import (
     list_episodes,
     list_same_question,
 )
-from beliefrag.web.view.schema import NotAvailable
 from tests.support.bench_runs import records
 from tests.web.view.conftest import Played
 
@@ -58,14 +57,6 @@ def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path, tmp_pat
     assert summarise_episodes(RunRecord.read(folder), index.episodes()) == summarise(folder)
 
 
-def test_an_episode_is_read_by_where_its_line_lies(folder: Path, tmp_path: Path) -> None:
-    index = RunIndex(folder, tmp_path / "index.sqlite")
-    index.refresh()
-    assert [index.episode(number) for number, _ in ids(index)] == records(folder)
-    with pytest.raises(NotAvailable, match="no episode 10000"):
-        index.episode(10_000)
-
-
 def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_earlier_one(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -83,16 +74,6 @@ def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_ear
     assert after[number] == "answered"
     read = index.episode(number)
     assert read is not None and read.answer == "Moss"
-
-
-def test_half_a_surrogate_pair_in_an_answer_stops_nothing(folder: Path, tmp_path: Path) -> None:
-    append(folder, renamed(records(folder)[0], "half", answer="a\ud800b"))
-    index = RunIndex(folder, tmp_path / "index.sqlite")
-    index.refresh()
-    found = index.rows("SELECT id, answer FROM episodes WHERE question_id = 'half'")[0]
-    assert found["answer"] == "a?b"
-    read = index.episode(found["id"])
-    assert read is not None and read.answer == found["answer"]
 
 
 def test_a_line_that_is_being_written_waits_for_its_end(folder: Path, tmp_path: Path) -> None:
@@ -171,15 +152,6 @@ def found(source: RunSource, **wanted: object) -> list[Row]:
     return rows
 
 
-def test_all_episodes_are_there_with_question_and_numbers(source: RunSource) -> None:
-    rows = found(source)
-    assert len(rows) == 24
-    first = next(row for row in rows if (row["question_id"], row["method"]) == ("north-q0", "static"))
-    assert first["question"] == "Where was the builder of ship north0 born?"
-    assert (first["answer"], first["f1"], first["correctness"]) == ("Larvik", 1.0, "right")
-    assert first["actions"] == "RETRIEVE ANSWER"
-
-
 def test_words_are_sought_in_question_answer_gold_answer_id_and_error(source: RunSource) -> None:
     assert {row["question_id"] for row in found(source, text="SHIP north0")} == {"north-q0"}
     assert {row["answer"] for row in found(source, text="larvik")} == {"Larvik"}
@@ -246,8 +218,3 @@ def test_a_list_by_questions_keeps_each_question_together_on_one_page(
     assert [len(page) for _, page in pages] == [9, 9, 6]
     second = find_neighbours(source.index, wanted, rows[1]["id"])
     assert (second["previous"], second["next"]) == (rows[0]["id"], rows[2]["id"])
-
-
-def test_questions_are_ordered_by_their_best_or_their_least_episode(source: RunSource) -> None:
-    _, rows = list_episodes(source.index, EpisodeFilter(order="f1", direction="down", by="question", limit=2))
-    assert {row["question_id"] for row in rows} == {"north-q0", "south-q0"}
