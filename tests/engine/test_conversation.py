@@ -87,7 +87,7 @@ async def test_a_follow_up_is_rewritten_and_answered_from_the_passages_of_the_tu
 async def test_a_follow_up_that_stands_alone_costs_no_call_and_searches_if_the_kept_passages_lack_it(
     tmp_path: Path,
 ) -> None:
-    question = "Which river flows past the clock tower of Graz?"
+    question = "Which river is near the clock tower of Graz?"
     lines = [UNSURE, SURE, {"purpose": "answer", "reply": "Mur"}]
     river = Hit(Passage("mur", "Mur", "The river Mur flows past the clock tower of Graz."), 31.0)
     episode, retriever = await play(tmp_path, *lines, question=question, history=[EARLIER], found=[river])

@@ -28,7 +28,6 @@ ENOUGH = 0.7
 _MOST_CITED = 2
 _LEAST_GAIN = 2
 """How many further words of the sentence a second citation must hold."""
-_ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u061f\u0964][\"'\u201d\u2019)\]]*\s*\Z")
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!\A)(?<=\s)[\"'(\u201c]?([^\W\d_a-z][^\W_]*)")
 _NEGATIONS = frozenset(["no", "not", "never", "none", "neither", "nor", "without", "cannot", "t"])
 """The `t` is that of `isn't`. Other languages are not checked for negations."""
@@ -64,13 +63,7 @@ class AnswerWriter:
         needed = [word for word in words if word.isdigit()]
         needed += [word for name in _NAME.findall(text) for word in lower_words(name) if word not in EMPTY_WORDS]
         negates = _NEGATIONS.intersection(words)
-        if not (
-            _ENDS.search(text)
-            and cited
-            and support >= ENOUGH
-            and _share(needed, held) == 1.0
-            and (not negates or _NEGATIONS & own)
-        ):
+        if not (cited and support >= ENOUGH and _share(needed, held) == 1.0 and (not negates or _NEGATIONS & own)):
             self.left_out += 1
             return None
         places = tuple(dict.fromkeys(self._cite(citation) for citation, _ in cited))

@@ -371,7 +371,9 @@ class ModelCalls:
 
 
 def _read_sentences(reply: ChatReply, _: Repairs) -> list[str]:
-    return split_written(read_answer(reply.text))
+    sentences = split_written(read_answer(reply.text))
+    # A reply that reached its limit ends within a sentence.
+    return sentences[:-1] if reply.truncated else sentences
 
 
 def _count_characters(request: ChatRequest) -> int:
