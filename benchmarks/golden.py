@@ -35,13 +35,14 @@ from beliefrag.bench.questions import Gold
 from beliefrag.calibration import load_artifact
 from beliefrag.calibration.quality import auc, brier, expected_calibration_error
 from beliefrag.demo import load_passages, load_questions
+from beliefrag.models.cache import import_replies
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval import RETRIEVERS, PassageSource, open_retriever
 from beliefrag.runs.statistics import compare, compare_over_datasets, mean_estimate, mean_over_datasets
 from beliefrag.settings import load_settings
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 from benchmarks.decide.episodes import read_rows
-from benchmarks.decide.replay import import_replies, plan_replay, take_first
+from benchmarks.decide.replay import plan_replay, take_first
 from benchmarks.decide.runs import RUNS, make_run
 from benchmarks.find.mixed_corpus import MULTI_HOP, is_for_fitting, load_mixed_corpus
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict

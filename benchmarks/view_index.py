@@ -110,9 +110,7 @@ def write_run(folder: Path, count: int) -> int:
         made="",
         versions={},
         model="made up",
-        setups=dict.fromkeys(
-            METHODS, MethodRecord(verifier="structured", retriever="none", thresholds=Thresholds())
-        ),
+        setups=dict.fromkeys(METHODS, MethodRecord(verifier="structured", retriever="none", thresholds=Thresholds())),
         prompts={},
         budget=Budget(),
         judge=None,

@@ -43,7 +43,6 @@ SLOWEST = (
     "test_demo_with_weights.py",
     "web/view/test_browser.py",
     "web/page/test_page_browser.py",
-    "web/view/test_browser_reading.py",
     "engine/test_reply_readers.py",
     "retrieval/test_index_kill.py",
     "cli/test_study_imperfect.py",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from beliefrag.answering.citing import find_uncovered
-from beliefrag.explanation import describe_belief, describe_reason, explain_episode
-from beliefrag.record import Episode, Failure, Outcome, Search, Step
-from beliefrag.types import Action, Belief, Citation, CitationRole, Comparison, Passage, Question
+from beliefrag.explanation import explain_episode
+from beliefrag.record import Episode, Failure, Outcome, Step
+from beliefrag.types import Action, Citation, CitationRole, Passage, Question
 from tests.support.messages import mentions
 
 CITED = Citation("p", "It is 28 m high.", (0, 16), CitationRole.ANSWER)
@@ -17,21 +15,6 @@ ENDING = Episode(method="m", question=Question("How high is it?"))
 def ended(outcome: Outcome, reason: str = "answer", **fields: object) -> Episode:
     last = Step(number=0, action=Action.STOP, reason=reason)
     return ENDING.model_copy(update={"outcome": outcome, "steps": (*ENDING.steps, last), **fields})
-
-
-def searched(*reasons: str) -> Episode:
-    steps = (
-        Step(number=place, action=Action.RETRIEVE, reason=reason, search=Search(query="q"))
-        for place, reason in enumerate(reasons)
-    )
-    return ENDING.model_copy(update={"steps": tuple(steps)})
-
-
-def test_why_it_searched_names_the_reason_of_every_further_search() -> None:
-    assert explain_episode(ended(Outcome.ANSWERED)).searched == "not at all"
-    assert mentions(explain_episode(searched("retrieve")).searched, "once", "question itself")
-    told = explain_episode(searched("retrieve:question", "retrieve")).searched
-    assert told.startswith("twice: ") and told.endswith("another search is worth it")
 
 
 def test_why_it_stopped_has_the_percentage_and_no_comparison() -> None:
@@ -56,28 +39,6 @@ def test_what_would_change_its_mind_depends_on_how_it_ended() -> None:
     assert "--" not in explain_episode(stopped, name_options=True).would_change
     failed = ended(Outcome.FAILED, error=Failure(cause="c", message="e", remedy="Start the server."))
     assert explain_episode(failed).would_change == "Start the server."
-
-
-def test_a_reason_with_a_count_and_a_code_of_an_extension_have_words() -> None:
-    flagged = Comparison("flagged passages", 4.0, "at least", 1.0, True)
-    assert describe_reason("correct-flagged", (flagged,)) == "the verifier flagged 4 passages"
-    assert describe_reason("retrieve:some-new-rule") == "some new rule"
-
-
-@pytest.mark.parametrize(
-    ("belief", "expected"),
-    [
-        (Belief(0.9, 0.9, 0.0, 0.1, 0.1, 0.0), ("most", "70% likely right")),
-        (
-            Belief(0.1, 0.2, 0.6, 0.9, 0.9, 0.0),
-            ("little", "contradicts", "not trustworthy", "missing", "unsure", "70% likely right"),
-        ),
-        (None, ("70% likely right",)),
-    ],
-)
-def test_the_belief_is_told_in_words(belief: Belief | None, expected: tuple[str, ...]) -> None:
-    told = describe_belief(belief, 0.7).split(", ")
-    assert len(told) == len(expected) and all(map(mentions, told, expected)), told
 
 
 def test_words_that_nothing_read_mentions_are_found_as_they_are_written() -> None:

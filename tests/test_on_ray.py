@@ -20,16 +20,14 @@ from beliefrag.bench.benchmark import RunProgress
 from beliefrag.bench.ray_player import _check_record, _check_shared_cache
 from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.ray_cluster import ClusterNode, join_cluster, open_ray_map
-from beliefrag.retrieval import Bm25Index, indexing
-from beliefrag.retrieval.documents import CorpusFile, Unreadable
-from beliefrag.retrieval.indexing import FileReading, IndexReport, index_paths
+from beliefrag.retrieval import Bm25Index
+from beliefrag.retrieval.indexing import IndexReport, index_paths
 from beliefrag.retrieval.linked.build import build_graph
 from beliefrag.retrieval.linked.graph import Arrays
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import comparable_lines, read_lines
 from beliefrag.settings import Settings
-from beliefrag.types import Passage
 from benchmarks.harness.material import write_dataset
 from benchmarks.harness.stub import recorded, stub
 from tests.support.faults import at_random_moments
@@ -264,44 +262,3 @@ def test_a_killed_driver_leaves_an_index_that_the_same_command_completes(nodes: 
     alone = index_paths(docs, tmp_path / "alone")
     assert Bm25Index.open(tmp_path / "spread").fingerprint == alone.fingerprint
     assert has_graph(tmp_path / "spread")
-
-
-def test_a_worker_leaves_large_and_other_files_to_the_process_that_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("Something to read.")
-    file = CorpusFile(tmp_path / "a.txt", "a.txt", "a.txt")
-    missing = CorpusFile(tmp_path / "b.txt", "b.txt", "b.txt")
-    stamp = indexing._file_stamp(file)
-
-    def is_loaded(read: CorpusFile, stamp: tuple[int, int, int]) -> bool:
-        changed = indexing._ChangedFile(str(read.path), read, stamp, "")
-        return indexing._read_remotely(changed)[1]._loaded is not None
-
-    assert is_loaded(file, stamp)
-    assert not is_loaded(file, (stamp[0], 2, 3))
-    assert not is_loaded(missing, (1, 2, 3))
-    monkeypatch.setattr(indexing, "_LARGEST_REMOTE_BYTES", 5)
-    assert not is_loaded(file, stamp)
-
-
-def test_a_loaded_reading_is_the_one_that_reads_as_it_goes(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"id": "r1", "text": "good"}\nbroken\n')
-    (tmp_path / "empty.txt").write_text("")
-    (tmp_path / "blank.html").write_text("<script>only()</script>")
-    for name in ("rows.jsonl", "empty.txt", "blank.html"):
-        file = CorpusFile(tmp_path / name, name, name)
-        here, loaded = FileReading(file), FileReading(file)
-        loaded.load()
-        assert read_all(here) == read_all(loaded)
-
-
-def read_all(reading: FileReading) -> tuple[list[Passage], int, list[str], str]:
-    passages: list[Passage] = []
-    reason = ""
-    try:
-        passages.extend(reading)
-    except Unreadable as problem:
-        reason = problem.message
-    assert passages or reason
-    return passages, reading.passages, reading.complaints(), reason

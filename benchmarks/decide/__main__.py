@@ -23,10 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beliefrag.errors import BeliefRAGError
+from beliefrag.models.cache import import_replies
 from benchmarks.decide.episodes import EpisodeRow, read_rows, read_run_rows, write_rows
 from benchmarks.decide.numbers import collect_numbers
 from benchmarks.decide.probability import read_told
-from benchmarks.decide.replay import compare_rows, import_replies, replay_rows, take_first
+from benchmarks.decide.replay import compare_rows, replay_rows, take_first
 from benchmarks.decide.replies import find_used_replies, write_replies
 from benchmarks.decide.risk_curves import draw_risk_curves
 from benchmarks.decide.runs import RUNS, make_run

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from beliefrag.models.cache import ImportCounts, ReplyStore, import_lines
 from beliefrag.runs.partitions import sample
-from beliefrag.settings import cache_dir
 from benchmarks.decide.episodes import EpisodeRow, read_run_rows
 from benchmarks.decide.runs import RUNS, make_run
 
-__all__ = ["ReplayStep", "compare_rows", "import_replies", "plan_replay", "replay_rows", "take_first"]
+__all__ = ["ReplayStep", "compare_rows", "plan_replay", "replay_rows", "take_first"]
 
 _COMPARED = ("outcome", "actions", "f1", "tokens")
 _TOLERANCE = 1e-5
@@ -30,14 +27,6 @@ class ReplayStep:
     n: int
     methods: tuple[str, ...]
     datasets: tuple[str, ...]
-
-
-def import_replies(file: Path) -> ImportCounts:
-    """Puts committed replies into the cache that BELIEFRAG_CACHE_DIR names."""
-    place = cache_dir() / "replies.sqlite"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with ReplyStore(place) as store, gzip.open(file, "rb") as lines:
-        return import_lines(lines, store)
 
 
 class _Question(NamedTuple):

@@ -46,16 +46,24 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1000, help="questions of each set")
     parser.add_argument("--leave-out", default="", help="a set that no question is taken from")
     chosen = parser.parse_args()
-    mixed = load_mixed_corpus()
+    examples = collect_examples(load_mixed_corpus(), chosen.most)
+    examples.pop(chosen.leave_out, None)
+    about = {
+        "fitted_on": {name: f"{len(own)} questions" for name, own in examples.items()},
+        "parts": "train questions of HotpotQA and MuSiQue, xfit questions of the others",
+    }
+    fit_ranker([one for own in examples.values() for one in own], name="wiki", about=about).save(chosen.out)
+
+
+def collect_examples(mixed: MixedCorpus, most: int = 1000) -> dict[str, list[RankerExample]]:
+    """Returns the candidates of the questions for fitting, by set, at most so many of each."""
     index = Bm25Index.in_memory(mixed.passages.values())
     retriever = LinkedRetriever(index, graph_in_memory(index), unfitted_ranker())
-    examples: list[RankerExample] = []
-    counts: dict[str, int] = {}
+    examples: dict[str, list[RankerExample]] = {}
     for name in SETS:
-        questions = [each for each in mixed.questions[name] if is_for_fitting(name, each)][: chosen.most]
-        if name == chosen.leave_out:
-            continue
+        questions = [each for each in mixed.questions[name] if is_for_fitting(name, each)][:most]
         began = time.perf_counter()
+        examples[name] = []
         for each in questions:
             holds_answer = _AnswerLookup(mixed, each)
             needed = set(each.gold.supporting or ())
@@ -70,14 +78,9 @@ def main() -> None:
                 weight=WEIGHTS[name],
             )
             if example is not None:
-                examples.append(example)
-        counts[name] = len(questions)
+                examples[name].append(example)
         print(f"{name}: {len(questions)} questions, {time.perf_counter() - began:.0f} s", flush=True)
-    about = {
-        "fitted_on": {name: f"{count} questions" for name, count in counts.items()},
-        "parts": "train questions of HotpotQA and MuSiQue, xfit questions of the others",
-    }
-    fit_ranker(examples, name="wiki", about=about).save(chosen.out)
+    return examples
 
 
 if __name__ == "__main__":

@@ -99,19 +99,21 @@ def collect(
 def fit(
     runs: Folders,
     *,
+    select: Folders = (),
     label: str | None = None,
     name: str | None = None,
     out: str | Path | None = None,
 ) -> Result[Artifact]:
     """Fit answerability and retrieval value to the recorded states of runs. No model is asked.
 
-    The `label` says whether an answer was right: judge, f1, exact_match or cover; by default judge where every answer
+    With `select`, all of `runs` is fitted on, the kind is chosen on the runs of `select`, and nothing is held out. The
+    `label` says whether an answer was right: judge, f1, exact_match or cover; by default judge where every answer
     has a verdict, otherwise f1. The quality is measured on the held-out questions. The calibration is written only
     where `out` is given.
     """
     path = Path(out) if out is not None else None
     lost = count_guarantees_in_file(path) if path else 0
-    collection, used = _read_states(_folders(runs), label)
+    collection, used = _read_states(_folders(runs), label, _folders(select))
     return _write_fit(fit_artifact(collection, used, name=name), path, lost)
 
 
@@ -369,9 +371,11 @@ async def _make(
         await model.aclose()
 
 
-def _read_states(folders: Sequence[Path], label: str | None) -> tuple[StateCollection, Label]:
+def _read_states(
+    folders: Sequence[Path], label: str | None, select: Sequence[Path] = ()
+) -> tuple[StateCollection, Label]:
     wanted = parse_label(label) if label else None
-    collection = read_collection(folders)
+    collection = read_collection(folders, select)
     return collection, wanted or collection.default_label()
 
 

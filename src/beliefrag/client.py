@@ -103,7 +103,7 @@ class BeliefRAG:
         return await asyncio.wrap_future(self._worker.submit(self._episode(question)))
 
     async def stream(self, question: str) -> AsyncGenerator[Progress, None]:
-        """Yield the episode as it begins, calls that start, steps that end, and at last the whole episode."""
+        """Yield the episode as it begins, calls that start, steps that end, the answer as it is written, the whole."""
         here = asyncio.get_running_loop()
         queue: asyncio.Queue[Progress | None] = asyncio.Queue()
         producer = self._start(question, lambda progress: here.call_soon_threadsafe(queue.put_nowait, progress))

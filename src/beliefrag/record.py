@@ -61,6 +61,18 @@ class CallStarted(_Record):
     purpose: str
 
 
+class AnswerText(_Record):
+    """More of the answer while the model writes it: `shown[:at] + text`. It is not part of the record.
+
+    Only an answer that will be given is shown; the episode has its final form. Nothing comes from a cached reply, nor
+    from a model that does not stream.
+    """
+
+    at: NonNegativeInt
+    """How many characters of what was shown before stay; 0 where the model begins again."""
+    text: str
+
+
 class ModelCall(_Record):
     """One model call with its reply."""
 
@@ -415,8 +427,9 @@ class Episode(EpisodeSummary):
         return f"{self.answer or '(no answer)'} ({self.outcome}{sure})"
 
 
-Progress: TypeAlias = Episode | Step | CallStarted
-"""What the loop yields: the episode as it begins, calls that start and steps that end, the episode as it ended."""
+Progress: TypeAlias = Episode | Step | CallStarted | AnswerText
+"""What the loop yields: the episode as it begins, calls that start and steps that end, the answer while it is written,
+the episode as it ended."""
 
 
 def to_json_line(record: BaseModel, **options: Any) -> str:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from beliefrag.models.cache import ReplyStore
+from beliefrag.models.cache import ReplyStore, import_replies
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import cache_dir
 from beliefrag.types import Action
 from benchmarks.decide.__main__ import main
 from benchmarks.decide.episodes import EpisodeRow, read_rows, write_rows
 from benchmarks.decide.numbers import collect_numbers
-from benchmarks.decide.replay import import_replies, take_first
+from benchmarks.decide.replay import take_first
 from benchmarks.decide.replies import find_used_replies, write_replies
 from benchmarks.decide.tables import MARK, format_tables
 from benchmarks.decide.unanswerable import write_unanswerable

@@ -18,7 +18,7 @@ from beliefrag.models.weights import find, is_present, path_of
 from beliefrag.types import Passage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.lean_peer import make_settings
-from benchmarks.peers.model_server import ModelServer, read_written_call, serve_weights
+from benchmarks.peers.model_server import ModelServer, serve_weights
 from tests.support.http_server import ChatServer, completion, failure
 
 _ECHO = """
@@ -53,30 +53,6 @@ def test_the_server_answers_and_counts_what_it_is_asked() -> None:
         assert (server.calls, server.tokens) == (1, reply["usage"]["total_tokens"])
         server.reset()
         assert (server.calls, server.tokens) == (0, 0)
-
-
-_WRITTEN = '{"name": "search", "arguments": {"query": "Fram"}}'
-_TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {}}}]
-
-
-@pytest.mark.parametrize("text", [_WRITTEN, f"```json\n{_WRITTEN}\n```", f"\n```\n{_WRITTEN}```\n"])
-def test_a_reply_that_is_a_written_call_becomes_a_tool_call(text: str) -> None:
-    reply = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
-    read_written_call({"tools": _TOOLS}, reply)
-    choice: dict[str, Any] = reply["choices"][0]
-    assert choice["finish_reason"] == "tool_calls"
-    function = choice["message"]["tool_calls"][0]["function"]
-    assert (function["name"], json.loads(function["arguments"])) == ("search", {"query": "Fram"})
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["Colin Archer", f"I will search: {_WRITTEN}", _WRITTEN.replace("search", "buy"), "[1]", "", None, '"search"'],
-)
-def test_a_reply_that_is_anything_else_stays_as_it_is(text: str | None) -> None:
-    reply = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
-    read_written_call({"tools": _TOOLS}, reply)
-    assert reply == {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
 
 
 def _ask_lean(url: str, questions: int, folder: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import choose_kind, fit_all_kinds
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import LogisticAnswerability, PlattAnswerability
-from beliefrag.policy.belief import sigmoid
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.states import read_trajectories
 from beliefrag.types import Action, Diagnostics
@@ -237,13 +236,6 @@ def test_a_run_without_answers_on_trial_has_nothing_to_fit(tmp_path: Path) -> No
         read_collection([run])
 
 
-def test_a_fit_with_idle_columns_only_says_the_base_rate() -> None:
-    columns, outcomes = np.full((8, 2), 0.5), np.array([1.0, 0, 0, 0, 1, 0, 0, 0])
-    found = fitting.fit_logistic(columns, outcomes, np.ones(8))
-    assert found.idle == (0, 1)
-    assert sigmoid(found.intercept) == pytest.approx(0.25, abs=1e-6)
-
-
 def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: Path) -> None:
     states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
     draw = random.Random(4)
@@ -342,3 +334,17 @@ def test_a_fit_of_one_outcome_is_not_a_number_and_a_weight_of_0_leaves_an_exampl
     assert np.isnan(alike).all()
     single = fitting.fit_logistic(columns[:60], outcomes[:60], np.ones(60))
     assert part == pytest.approx([single.intercept, *single.weights], abs=2e-6)
+
+
+def test_the_questions_to_fit_and_to_choose_on_can_be_given(tmp_path: Path) -> None:
+    train = write_run(tmp_path / "train", questions=[f"train{k}" for k in range(60)])
+    dev = write_run(tmp_path / "dev", questions=[f"dev{k}" for k in range(30)], seed=1)
+    artifact = fit_artifact(read_collection([train], [dev]), "f1")
+    assert artifact.fit is not None
+    assert (len(artifact.fit.fit_questions), len(artifact.fit.selection_questions)) == (60, 30)
+    assert artifact.counts == {"xfit": 60, "xsel": 30, "xhold": 0}
+    # The hash would hold out some of them: what was given counts, and the file can be read again.
+    assert not artifact.contaminated
+    assert Artifact.model_validate_json(artifact.model_dump_json()) == artifact
+    with pytest.raises(CalibrationError, match="60 questions are in a run to fit on and in one to choose on"):
+        read_collection([train], [write_run(tmp_path / "again", questions=[f"train{k}" for k in range(60)])])

@@ -16,11 +16,9 @@ from beliefrag.calibration import (
     select_guarantee,
 )
 from beliefrag.calibration.artifact import write_artifact
-from beliefrag.calibration.risk import answers_needed
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget
-from tests.support.messages import mentions
 
 TENTH = Guarantee(
     max_error=0.1,
@@ -94,16 +92,3 @@ def test_where_it_does_not_hold_it_is_refused_with_the_reason(changes: dict[str,
 def test_a_target_that_no_threshold_met_is_an_error_and_no_threshold() -> None:
     with pytest.raises(CalibrationError, match=r"\b10 % .*\b132 .*hotpotqa"):
         asked(artifact(TENTH.model_copy(update={"threshold": None})))
-
-
-@pytest.mark.parametrize("guarantees", [(), (TENTH.model_copy(update={"threshold": None}),)])
-def test_a_refusal_says_what_it_would_take(guarantees: tuple[Guarantee, ...]) -> None:
-    with pytest.raises(CalibrationError) as caught:
-        asked(artifact(*guarantees))
-    assert mentions(caught.value.remedy, "at least", answers_needed(0.1, 0.9), "held-out", "calibrate risk")
-
-
-def test_it_says_for_which_documents_it_was_made() -> None:
-    assert mentions(TENTH.words("f00d"), "at most 10 %", "90 % confidence", "132", "hotpotqa")
-    for corpus in ("other", None):
-        assert "these documents are others" in TENTH.words(corpus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,7 +43,13 @@ def test_an_exported_cache_replays_the_run_elsewhere(
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(home / "elsewhere"))
     count = len(Path("replies.jsonl").read_text().splitlines())
     assert mentions(beliefrag("cache", "import", "replies.jsonl").out, f"{count} replies added", "0 were", "0 differ")
-    assert mentions(beliefrag("cache", "import", "replies.jsonl").out, "0 replies added", f"{count} were known")
+    packed = gzip.compress(Path("replies.jsonl").read_bytes())
+    Path("replies.jsonl.gz").write_bytes(packed)
+    assert mentions(beliefrag("cache", "import", "replies.jsonl.gz").out, "0 replies added", f"{count} were known")
+    for broken in (packed[:-20], b"no gzip"):
+        Path("replies.jsonl.gz").write_bytes(broken)
+        ran = beliefrag("cache", "import", "replies.jsonl.gz")
+        assert ran.code == 2 and mentions(ran.err, "replies.jsonl.gz is a broken gzip file")
     line[line.index("--out") + 1] = "again"
     ran = beliefrag(*line, "--replay")
     assert (ran.code, "0 keys are missing" in ran.err) == (0, True)

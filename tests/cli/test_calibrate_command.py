@@ -15,7 +15,6 @@ from tests.support.messages import mentions
 from tests.support.planted_states import SCALE, write_run
 
 Command = Callable[..., Ran]
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 
 
 @pytest.fixture(autouse=True)
@@ -108,8 +107,8 @@ def test_a_run_warns_of_questions_that_its_calibration_has_seen(beliefrag: Comma
         "--out",
         "run",
     )
-    seen = ("--set", "run.allow_seen=true")
-    ran = beliefrag(*line, "--methods", "static,beliefrag", "--set", "borrow=mine.json", *seen)
+    allowed = ("--set", "run.allow_seen=true")
+    ran = beliefrag(*line, "--methods", "static,beliefrag", "--set", "borrow=mine.json", *allowed)
     assert ran.code == 0, ran.err
     assert mentions(ran.err, "calibration made-up", "2 of these questions")
     # Going on without BeliefRAG forgets nothing.

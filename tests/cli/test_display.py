@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from beliefrag.cli.ask import LineDisplay, describe_step, summary_rows
-from beliefrag.cli.live import BeliefBars
+from beliefrag.cli.ask import LineDisplay
+from beliefrag.cli.live import BeliefBars, LiveDisplay
 from beliefrag.explanation import BELIEF_WORDS
-from beliefrag.record import CallStarted, Episode, Outcome, Search, Step
-from beliefrag.types import Action, Belief, Passage, Question, Usage
+from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Step
+from beliefrag.types import Action, Belief, Question
 from tests.cli.shell import (
     ANSWER,
     BORROWED,
@@ -29,7 +29,6 @@ from tests.support.messages import mentions
 
 SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BELIEF = Belief(sufficiency=0.25, reliability=0.5, conflict=0.75, uncertainty=0.0, gap=1.0, cost=0.5)
-TITLES = {"a": "Fram", "b": "Gjøa", "c": ""}
 
 
 def asked(home: Path, *more: str) -> tuple[str | Path, ...]:
@@ -91,6 +90,20 @@ def test_without_a_terminal_a_silent_wait_is_broken_by_lines(monkeypatch: pytest
     assert len(lines) >= 3 and all(mentions(line, "model", "answer,") for line in lines)
 
 
+def test_an_answer_is_shown_while_it_is_written_and_not_twice_in_the_end() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=60, markup=False)
+    with LiveDisplay(console, calibration="none", threshold=0.5) as display:
+        for at, text in ((0, "Paris"), (5, " it is"), (0, "Rome")):
+            display.show(AnswerText(at=at, text=text))
+            time.sleep(0.3)
+        written = SEQUENCES.sub("", file.getvalue())
+        display.show(Episode(method="m", question=Question("q"), outcome=Outcome.STOPPED, answer="Rome"))
+    shown = dict.fromkeys(line.strip() for line in re.split(r"[\r\n]+", written) if line.strip())
+    assert list(shown) == ["Paris", "Paris it is", "Rome"]
+    assert SEQUENCES.sub("", file.getvalue())[len(written) :].count("Rome") == 1
+
+
 def step(action: Action = Action.RETRIEVE, **fields: object) -> Step:
     return Step.model_validate({"number": 0, "action": action, "reason": "retrieve", **fields})
 
@@ -124,50 +137,3 @@ def test_narrow_and_old_terminals_get_lines_that_fit(bars: BeliefBars, width: in
     lines = drawn(bars, width=width, encoding=encoding)
     assert len(lines) == 8
     assert all(len(line) <= width and (encoding == "utf-8" or line.isascii()) for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        (
-            step(search=Search(query="q", hits=(("a", 1.0),), added=("a", "b", "c"), known=("d",), refused=("e", "f"))),
-            ("query q; found 3 new (Fram; Gjøa; c)", "1 known", "2 dropped"),
-        ),
-        (step(search=Search(query="q")), ("query q; found nothing",)),
-        (step(search=Search(query=None)), ("query none: ",)),
-        (step(Action.REWRITE, rewritten="other words"), ("query other words",)),
-        (step(Action.REWRITE, rewritten="SUFFICIENT"), ("query none: ",)),
-        (step(Action.VERIFY, dropped=("a", "b"), evidence=("c",)), ("dropped 2 (Fram; Gjøa)", "1 kept")),
-        (step(Action.VERIFY, dropped=(), evidence=("c",)), ("dropped none, 1 kept",)),
-    ],
-)
-def test_a_step_is_described_by_what_it_changed(made: Step, words: tuple[str, ...]) -> None:
-    decided, changed = describe_step(made, TITLES)
-    assert decided.startswith(("search: ", "rephrase: ", "check: "))
-    assert mentions(changed, *words)
-
-
-def ended(**fields: object) -> dict[str, tuple[str, ...]]:
-    episode = Episode(method="m", question=Question("q"), outcome=Outcome.STOPPED, answer="x")
-    return dict(summary_rows(episode.model_copy(update=fields)))
-
-
-def test_passages_of_one_document_are_one_source() -> None:
-    passages = (
-        Passage("a1", "Fram", "", "ships.md"),
-        Passage("b", "", "", "b.md"),
-        Passage("a2", "Fram", "", "ships.md"),
-    )
-    found = step(passages={each.id: each for each in passages})
-    rows = ended(answerability=0.314, sources=("a1", "b", "a2"), steps=(found,))
-    assert rows["read"] == ("Fram (ships.md), 2 passages", "b (b.md)")
-    assert rows["confidence"] == ("31%",)
-    assert rows["outcome"][0].startswith("stopped: the best answer")
-
-
-def test_the_cost_counts_what_was_paid_retried_and_recorded() -> None:
-    usage = Usage(calls=3, tokens_in=1200, tokens_out=34, cached_calls=2, retries=1, searches=1)
-    rows = ended(outcome=Outcome.ABSTAINED, answer=None, usage=usage, seconds=4.26)
-    assert mentions(rows["cost"][0], "1,234 tokens", "1,200 in", "34 out", "3 calls, 2 of", "recorded earlier")
-    assert mentions(rows["cost"][0], "recorded earlier", "1 retry", "1 search", "4.3 s")
-    assert (rows["answer"], rows["confidence"], rows["read"]) == (("none",), ("unknown",), ("nothing",))

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import safe_line, safe_lines
-from beliefrag.record import CallStarted, Episode, Outcome, Search, Step
+from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Search, Step
 from beliefrag.types import Action, Budget, Passage, Question
 from tests.cli.shell import BORROWED, SURE, Ran, on_terminal, write_script
 
@@ -129,7 +129,8 @@ def test_the_live_display_obeys_nothing() -> None:
     found = Step(number=0, action=Action.RETRIEVE, reason=text, search=search, passages={"p": passage})
     rewritten = Step(number=1, action=Action.REWRITE, reason=text, rewritten=text)
     update = {"outcome": Outcome.ANSWERED, "answer": text, "sources": ("p",), "steps": (found, rewritten)}
+    writing = AnswerText(at=0, text=text)
     with LiveDisplay(console, calibration=text, threshold=0.5) as display:
-        for progress in (begun, CallStarted(purpose=text), found, rewritten, begun.model_copy(update=update)):
+        for progress in (begun, CallStarted(purpose=text), found, rewritten, writing, begun.model_copy(update=update)):
             display.show(progress)
     expect_harmless(file.getvalue())

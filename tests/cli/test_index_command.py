@@ -40,17 +40,6 @@ def test_what_could_not_be_read_is_listed_with_the_reason(beliefrag: Command, ho
     assert "(.png" in skipped["picture.png"]
 
 
-def test_nothing_readable_is_a_failure_and_leaves_no_index(beliefrag: Command, home: Path) -> None:
-    (home / "docs").mkdir()
-    (home / "docs" / "picture.png").write_bytes(b"\x89PNG")
-    ran = beliefrag("index", home / "docs", "--out", home / "ships")
-    assert (ran.code, ran.out) == (1, "")
-    assert "nothing to index" in ran.err
-    assert "picture.png" in ran.err
-    assert ran.err.count("\n") == 1
-    assert not (home / "ships").exists()
-
-
 def test_a_terminal_sees_a_bar_that_goes_away(home: Path) -> None:
     code, screen = on_terminal("index", write_docs(home), "--out", home / "ships")
     assert code == 0

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.calibration import load_artifact
+from beliefrag.calibration.artifact import write_artifact
+from beliefrag.policy import FittedValue
 from beliefrag.runs.record import RunRecord, thresholds_of
 from tests.cli.shell import Ran
 from tests.support.bench_runs import BORROWED, records, write_dataset, write_script
-from tests.support.messages import mentions
 from tests.support.studied import numbers_of, rows_by
 from tests.support.study_data import COLOURS, write_rows, write_snippets
 
@@ -37,7 +39,10 @@ def data(home: Path) -> list[str]:
             seen = [f"flag of {split}town{k}?", f"{split}town{k} is {colour}"]
             lines.append({"purpose": "answer", "match": seen, "reply": colour, "repeat": True})
     model = write_script(home, *lines)
-    return ["--data", "north", "south", "rgb", "holobench", "--model", model, *BORROWED, "--yes"]
+    fitted = load_artifact("published").model_copy(update={"retrieval_value": FittedValue(0.5, -1.0, 0.0, 0.0)})
+    write_artifact(fitted, home / "valued.json")
+    borrowed = (*BORROWED, "--set", "borrow=valued.json")
+    return ["--data", "north", "south", "rgb", "holobench", "--model", model, *borrowed, "--yes"]
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -73,20 +78,6 @@ def test_each_study_is_made_with_one_command_and_again_from_the_cache_with_the_s
         if r.method == "beliefrag"
     }
     assert "VERIFY" in ways["north-q1"]
-
-
-def test_both_shares_are_injected_told_and_recorded(beliefrag: Command, home: Path) -> None:
-    write_snippets(home)
-    line = ["bench", "run", "--data", "rgb", "--split", "fact", "--methods", "static", "--no-judge", "--out", "run"]
-    shares = ("--set", "run.noise=0.4", "--set", "run.counterfactual=0.2", "--set", "run.seed=5")
-    ran = beliefrag(*line, "--model", write_script(home), *shares)
-    assert ran.code == 0, ran.err
-    assert mentions(ran.err, "injected", "40 % irrelevant", "20 % counterfactual", "seed 5")
-    injection = RunRecord.read(home / "run").injection
-    assert injection is not None
-    assert (injection.noise, injection.counterfactual, injection.seed) == (0.4, 0.2, 5)
-    injected = [episode.injected for episode in records(home / "run")]
-    assert {(len(each.noise), len(each.counterfactual)) for each in injected if each} == {(2, 1)}
 
 
 def test_neither_or_both_sources_of_questions_are_refused(beliefrag: Command, home: Path) -> None:

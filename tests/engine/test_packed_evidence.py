@@ -45,11 +45,3 @@ async def test_prompts_show_the_best_sentences_and_sources_are_whole(tmp_path: P
     for prompt in _prompts(packed):
         assert "The portrait was painted by Anna Vane." in prompt
     assert max(map(len, _prompts(packed))) < min(map(len, _prompts(whole)))
-
-
-async def test_the_trace_says_which_sentences_were_shown(tmp_path: Path) -> None:
-    result = await _play(tmp_path, "static", 40)
-
-    text = {hit.passage.id: hit.passage.text for hit in LONG}
-    shown = [text[each.passage_id][start:end] for each in result.steps[-1].shown for start, end in each.spans]
-    assert any("painted by Anna Vane" in part for part in shown)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
@@ -31,12 +29,10 @@ from tests.integrations.words import (
     SURE,
     TEXTS,
     UNSURE,
-    check_failing,
     check_hostile,
     counted,
     settings,
 )
-from tests.support.endless import Endless, all_cancelled, asked
 from tests.test_hostile_passages import ATTACKS
 
 
@@ -49,11 +45,6 @@ class Words(BaseEmbedding):
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return counted(query)
-
-
-class Failing(BaseRetriever):
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        raise ConnectionError("the cluster is away")
 
 
 class Given(BaseRetriever):
@@ -78,10 +69,6 @@ def test_a_vector_index_searches_for_us_and_metadata_is_no_part_of_the_text() ->
     assert isinstance(retriever, Retriever)
     assert found[0].passage == Passage("fram", "Fram", TEXTS["fram"], "fram.md")
     assert [hit.score for hit in found] == [1.0, 0.5]
-
-
-def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Path) -> None:
-    check_failing(FromLlamaIndex(Failing()), tmp_path)
 
 
 def test_something_that_is_no_retriever_is_refused() -> None:
@@ -140,21 +127,3 @@ async def test_a_failure_is_raised_and_told_to_callbacks(tmp_path: Path) -> None
             await engine.aquery(QUESTION)
     ends = [pair[1] for pair in debug.get_event_pairs(CBEventType.QUERY)]
     assert [type(end.payload["exception"]) for end in ends if end.payload] == [EpisodeFailed, EpisodeFailed]
-
-
-def test_callbacks_see_question_and_response(tmp_path: Path) -> None:
-    debug = LlamaDebugHandler(print_trace_on_end=False)
-    with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
-        BeliefRAGQueryEngine(rag, callback_manager=CallbackManager([debug])).query(QUESTION)
-    ((start, end),) = debug.get_event_pairs(CBEventType.QUERY)
-    payloads: Any = (start.payload, end.payload)
-    assert payloads[0]["query_str"] == QUESTION
-    assert str(payloads[1]["response"]) == "Colin Archer"
-
-
-async def test_who_cancels_stops_the_model_call(tmp_path: Path, endless: Endless) -> None:
-    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, ANSWER)) as rag:
-        waiting = asyncio.create_task(BeliefRAGQueryEngine(rag).aquery(QUESTION))
-        await asked(endless, 1)
-        waiting.cancel()
-        await all_cancelled(endless, 1)

@@ -72,11 +72,3 @@ async def test_no_more_is_kept_than_the_answer_prompt_shows(tmp_path: Path) -> N
     budget = Budget(answer_passages=4)
     result = await play(script(tmp_path, says("answer", "x")), Scored(*[5.0] * 20), method=AdaptiveK(), budget=budget)
     assert len(result.steps[0].evidence) == 4
-
-
-async def test_without_a_cut_no_search_goes_deeper_than_top_k(tmp_path: Path) -> None:
-    from beliefrag.methods.static import Static
-
-    retriever = Scored(*[5.0] * 20)
-    await play(script(tmp_path, says("answer", "x")), retriever, method=Static())
-    assert retriever.depths == [5]

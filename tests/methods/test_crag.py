@@ -6,7 +6,7 @@ import pytest
 
 from beliefrag.methods.crag import Crag
 from beliefrag.types import Budget, Hit, Passage
-from tests.support.episodes import PlannedRetriever, PricedModel, hits, play, script
+from tests.support.episodes import PlannedRetriever, hits, play, script
 from tests.support.messages import mentions
 from tests.support.reading import actions, calls, prompts, says, why
 
@@ -91,17 +91,6 @@ async def test_a_search_is_made_again_in_other_words_where_that_can_help(
     assert (result.answer, retriever.queries) == ("Paris", queries)
     assert calls(result).get("grader", 0) == sum(line["purpose"] == "grader" for line in lines)
     assert mentions(why(result), reason)
-
-
-async def test_a_corrected_query_that_took_the_last_tokens_is_searched_for(tmp_path: Path) -> None:
-    retriever = PlannedRetriever(hits("a", "b"), hits("c"))
-    model = PricedModel(script(tmp_path, grades(0.1, 0.2), CORRECTED, ANSWER), grader=100, rewriter=2_000)
-    result = await play(model, retriever, method=CRAG, budget=Budget(tokens=1_000))
-    assert actions(result) == ["RETRIEVE", "REWRITE", "RETRIEVE", "STOP"]
-    assert retriever.queries == ["Which?", "other words"]
-    # What it found is not graded any more, and the answer is read from it.
-    assert calls(result) == {"grader": 1, "rewriter": 1, "answer": 1}
-    assert "alphac" in prompts(result, "answer")[0]
 
 
 @pytest.mark.parametrize("garbage", ["Rather poor.", '{"grades": [0.5, 0.5]}', '{"grades": ["high"]}'])

@@ -81,10 +81,3 @@ async def test_iterative_that_runs_out_of_actions_stops_and_says_so(tmp_path: Pa
     assert result.outcome == "stopped"
     assert actions(result) == ["RETRIEVE", "RETRIEVE", "STOP"]
     assert "within the budget" in why(result)
-
-
-@pytest.mark.parametrize("method", [Static(), Iterative()])
-async def test_with_no_round_to_use_the_answer_is_closed_book(tmp_path: Path, method: Static | Iterative) -> None:
-    result = await play(script(tmp_path, ANSWER), PlannedRetriever(hits("a")), method=method, budget=Budget(rounds=0))
-    assert result.outcome == "stopped"
-    assert result.sources == ()

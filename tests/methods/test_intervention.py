@@ -62,12 +62,6 @@ async def test_up_to_the_first_changed_decision_nothing_but_answerability_differ
     assert one[1].answerability != other[1].answerability == 0.1
 
 
-async def test_an_intervention_that_gives_the_live_value_leaves_the_whole_episode_as_it_is(tmp_path: Path) -> None:
-    live, same = await played(tmp_path, None), await played(tmp_path, PermutedAnswerability({}))
-    assert live.without_timing().steps == same.without_timing().steps
-    assert live.answer == same.answer
-
-
 async def test_a_permuted_value_comes_from_another_question_of_the_same_round(tmp_path: Path) -> None:
     states = {
         1: (MatchedState("", 0.11), MatchedState("x", 0.22), MatchedState("y", 0.33)),

@@ -80,13 +80,6 @@ async def test_evidence_in_conflict_starts_no_correction(tmp_path: Path) -> None
     assert actions(result) == ["RETRIEVE", "STOP"]
 
 
-async def test_an_answer_below_the_threshold_is_declined_with_the_draft_as_its_guess(tmp_path: Path) -> None:
-    method = lean(abstain=True, decline_below=0.9)
-    result = await play(script(tmp_path, read("Paris", 0.6)), searches(), method=method, verifier="draft")
-    assert result.outcome == "abstained"
-    assert (result.answer, result.best_guess) == (None, "Paris") and calls(result) == {"read": 1}
-
-
 async def test_a_model_without_token_probabilities_is_asked_how_sure_it_is(tmp_path: Path) -> None:
     sure = await play(script(tmp_path, stated("Paris", 9)), searches(), method=lean(), verifier="stated")
     assert sure.outcome == "answered" and sure.answer == "Paris"

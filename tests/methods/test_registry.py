@@ -5,7 +5,7 @@ import pytest
 
 from beliefrag.calibration import load_artifact
 from beliefrag.errors import CalibrationError, SettingsError
-from beliefrag.methods import METHODS, MethodInputs, build_method, needs_calibration
+from beliefrag.methods import METHODS, MethodInputs, build_method
 from beliefrag.methods.adaptive_k import AdaptiveK
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.iterative import Iterative
@@ -43,14 +43,6 @@ async def test_one_method_serves_many_questions_without_remembering_any(tmp_path
     assert first.sources == second.sources
 
 
-def test_every_method_has_a_title_of_its_own() -> None:
-    titles = [METHODS.title(name) for name in METHODS]
-    assert len(set(titles)) == len(titles) == 13
-    assert all(METHODS[name].summary.endswith(".") for name in METHODS)
-    assert {name for name in METHODS if needs_calibration(name)} == {"beliefrag", "lean"}
-    assert {name for name in METHODS if METHODS[name].needs_token_probabilities} == {"flare", "uncertainty_gate"}
-
-
 def test_options_are_typed_after_the_name() -> None:
     assert build_method("iterative:rounds=2") == Iterative(rounds=2)
     assert build_method("adaptive_k:buffer=3") == AdaptiveK(buffer=3)
@@ -68,11 +60,3 @@ def test_beliefrag_is_refused_without_a_calibration_and_takes_thresholds() -> No
     method = build_method("beliefrag", replace(INPUTS, thresholds=Thresholds(answer=0.9)))
     assert isinstance(method, BeliefRAGMethod)
     assert method.thresholds.answer == 0.9
-
-
-def test_the_docs_tell_of_every_method_under_its_name_and_title() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
-    for name in METHODS:
-        title = METHODS.title(name)
-        assert f"| `{name}` | {title} |" in page
-        assert name == "beliefrag" or f"**{title.replace('*', chr(92) + '*')}**" in page

@@ -1,6 +1,7 @@
 """The embedded model on real weights (SmolLM2, 98 MB): small enough for every test run, and the same code path."""
 
 import asyncio
+import itertools
 import json
 import math
 import subprocess
@@ -127,6 +128,13 @@ async def test_probabilities_come_for_every_token_of_the_text(model: Embedded, s
         assert token.logprob <= 0
         assert 0 < math.fsum(math.exp(logprob) for _, logprob in token.top) <= 1 + 1e-6
         assert [logprob for _, logprob in token.top] == sorted((p for _, p in token.top), reverse=True)
+
+
+async def test_a_reply_is_shown_while_it_is_written(model: Embedded) -> None:
+    shown: list[str] = []
+    reply = await model.chat(ask("Count: one two three four five six", max_tokens=24, on_text=shown.append))
+    assert len(shown) > 5 and shown[-1] == reply.text
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(shown))
 
 
 async def test_a_stop_text_ends_the_reply_before_it_is_written(model: Embedded) -> None:

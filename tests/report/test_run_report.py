@@ -9,13 +9,13 @@ from pathlib import Path
 from beliefrag import bench
 from beliefrag.methods import METHODS
 from beliefrag.policy import Thresholds
-from tests.support.studied import run_record
+from tests.support.run_records import make_run_record
 
 
 def test_a_report_says_of_every_method_with_thresholds_which_and_whose_they_are(tmp_path: Path) -> None:
     thresholds = {**asdict(Thresholds()), "answer": 0.6}
     options = {"crag": "correct=0.9"}
-    record = run_record({"d": ["q"]}, methods=tuple(METHODS), method_options=options, thresholds=thresholds)
+    record = make_run_record({"d": ["q"]}, tuple(METHODS), method_options=options, thresholds=thresholds)
     record.write(tmp_path)
     (tmp_path / "episodes.jsonl").write_text("", encoding="utf-8")
     bench.report(tmp_path, out=tmp_path / "report")

@@ -232,27 +232,6 @@ def test_text_that_no_encoding_can_hold_is_written_as_a_question_mark(tmp_path: 
     assert [each.answer for each in read_episodes(tmp_path)] == ["a?b"]
 
 
-def test_an_answer_that_is_a_set_of_rows_has_another_score(tmp_path: Path) -> None:
-    rows = METRICS | dict.fromkeys(("exact_match", "f1", "cover")) | {"answer_row_recall": 0.25, "rows_read": 40.0}
-    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q1", metrics=rows)))
-    (found,) = read_summaries(tmp_path).values()
-    assert found.metrics == rows
-
-
-def test_timings_are_left_out_of_a_comparison(tmp_path: Path) -> None:
-    for name, seconds in (("a", 1.0), ("b", 2.0)):
-        (tmp_path / name).mkdir()
-        line = episode_line(episode("q1", seconds=seconds, usage={"calls": 1, "seconds": seconds}))
-        (tmp_path / name / "episodes.jsonl").write_bytes(line)
-    assert comparable_lines(tmp_path / "a") == comparable_lines(tmp_path / "b")
-
-
-def test_a_run_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    run_record().write(tmp_path)
-    assert RunRecord.read(tmp_path) == run_record()
-    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
-
-
 def test_a_prompt_that_is_new_does_not_stop_an_old_run() -> None:
     grown = resume_record(run_record(), run_record(prompts={"answer": "a1", "poem": "p1"}))
     assert grown.prompts == {"answer": "a1"}

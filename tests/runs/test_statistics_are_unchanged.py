@@ -7,11 +7,7 @@ import numpy as np
 from beliefrag.runs.statistics import (
     Estimate,
     Floats,
-    compare,
-    compare_over_datasets,
     estimate_from_resamples,
-    mean_estimate,
-    mean_over_datasets,
     resample_means,
     resample_weights,
     share_on_front,
@@ -27,35 +23,6 @@ def wave(n: int, step: int, low: float = 0.0, high: float = 1.0) -> dict[str, fl
 
 def numbers(estimate: Estimate) -> tuple[float, float | None, float | None]:
     return estimate.value, estimate.low, estimate.high
-
-
-def test_means() -> None:
-    assert numbers(mean_estimate(wave(40, 3))) == (0.4953125, 0.396875, 0.5890625)
-    assert numbers(mean_over_datasets({"b": wave(25, 5), "a": wave(31, 7)})) == (
-        0.4867338709677419,
-        0.4022147177419355,
-        0.5677842741935484,
-    )
-
-
-def test_paired_differences() -> None:
-    def side(n: int, one: int, other: int, cost: float) -> dict[str, dict[str, float]]:
-        return {"f1": wave(n, one), "tokens": wave(n, other, cost, cost + 800)}
-
-    found = compare(side(30, 3, 5, 100), side(30, 4, 6, 200))
-    assert numbers(found.measures["f1"].difference) == (-0.020833333333333332, -0.16255208333333288, 0.125)
-    assert numbers(found.measures["tokens"].difference) == (-88.33333333333333, -221.66666666666666, 50.0)
-    assert found.better_and_cheaper == 0.3474
-    found = compare_over_datasets(
-        {"b": side(30, 3, 5, 100), "a": side(22, 3, 5, 100)}, {"b": side(30, 4, 6, 200), "a": side(22, 4, 6, 200)}
-    )
-    assert numbers(found.measures["f1"].difference) == (-0.0246212121212121, -0.12708570075757572, 0.07983191287878785)
-    assert numbers(found.measures["tokens"].difference) == (
-        -86.21212121212125,
-        -188.64015151515147,
-        15.380681818181793,
-    )
-    assert found.better_and_cheaper == 0.3092
 
 
 def test_states_of_one_question_are_drawn_together() -> None:

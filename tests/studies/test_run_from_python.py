@@ -18,7 +18,7 @@ NAME = "frontier:of=static,methods=static+no_rag"
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
-    return Settings(model=write_script(tmp_path), verifier="structured")
+    return Settings(model=write_script(tmp_path), verifier="structured", borrow="published")
 
 
 def test_a_study_is_made_with_progress_and_shows_itself(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.report.published import MARK
 from beliefrag.studies import Recording, StudyContext, StudyResult
 from beliefrag.studies.make import write_index, write_study
 from beliefrag.studies.study import PaperValue, choose_studies
@@ -54,17 +53,6 @@ def test_a_name_can_break_neither_page_nor_figure(tmp_path: Path) -> None:
     assert not re.search(r"(?<!\\)\[x\]\(", text)
     widths = {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("| &lt;")}
     assert widths == {6, 7}, "the means have five columns, the differences six"
-
-
-def test_the_page_has_question_protocol_n_numbers_with_intervals_and_the_papers_values(tmp_path: Path) -> None:
-    written(tmp_path, "hotpotqa")
-    text = (tmp_path / "index.md").read_text()
-    assert FRONTIER.extension.summary in text
-    assert all(sentence in text for sentence in FRONTIER.options.protocol)
-    assert mentions(text, "6 questions (6 of hotpotqa)", "3 methods", "seed 0")
-    assert re.search(r"\| hotpotqa \| Static \| 0\.\d{3} \(0\.\d{3} to \d\.\d{3} \?\) \|", text)
-    assert MARK in text
-    assert re.search(r"\| BeliefRAG, F1 on hotpotqa \| .* \| 0\.602 \|", text)
 
 
 def test_numbers_for_programs_hold_what_they_rest_on(tmp_path: Path) -> None:

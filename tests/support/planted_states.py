@@ -14,11 +14,11 @@ from beliefrag.policy.belief import sigmoid
 from beliefrag.prompts import Prompts
 from beliefrag.record import QUESTION, Episode, Outcome, Search, Step
 from beliefrag.retrieval import Bm25Index
-from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.record import DatasetRecord
 from beliefrag.runs.run_files import episode_line
 from beliefrag.runs.states import State
-from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics, Question, Usage
-from tests.support.run_records import make_setups
+from beliefrag.types import Action, Attempt, Belief, Diagnostics, Question, Usage
+from tests.support.run_records import make_run_record
 
 Chance = Callable[[dict[str, float]], float]
 
@@ -61,20 +61,13 @@ def write_run(
     dataset = DatasetRecord(
         fingerprint="f" * 32, gold="g" * 32, passages=1000, question_ids=ids, score_scales={"bm25": SCALE}
     )
-    record = {
-        "made": "2026-01-01T00:00:00+00:00",
-        "versions": {"beliefrag": "0"},
+    usual = {
         "model": MODEL,
         "prompts": Prompts.load().hashes(),
-        "budget": asdict(Budget()),
-        "setups": make_setups(["survey"], changes),
         "judge": "the judge" if judged else None,
-        "seed": 0,
-        "methods": ("survey",),
         "datasets": {"made-up": dataset},
-        "settings": {},
     }
-    RunRecord.model_validate(record | changes).write(folder)
+    make_run_record({}, ["survey"], **(usual | changes)).write(folder)
     lines = [episode_line(_episode(each, draw, chance, rounds, judged)) for each in ids]
     (folder / "episodes.jsonl").write_bytes(b"".join(lines))
     return folder

@@ -11,10 +11,10 @@ from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.policy import Spent, Thresholds, correction_fits, legal_actions
 from beliefrag.record import Step
 from beliefrag.runs.partitions import Partition, partition
-from beliefrag.runs.record import DatasetRecord, RunRecord
+from beliefrag.runs.record import RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics
-from tests.support.run_records import make_setups
+from tests.support.run_records import make_run_record
 
 STEP = 1_000
 """Tokens from one state to the next; answering costs a tenth."""
@@ -60,30 +60,12 @@ def recorded(
 ) -> tuple[RunRecord, list[Trajectory]]:
     """The record of a run with these recordings, and the recordings."""
     own = list(trajectories)
-    datasets = sorted({each.dataset for each in own})
+    asked = {
+        name: sorted({each.question_id for each in own if each.dataset == name})
+        for name in sorted({each.dataset for each in own})
+    }
     methods = tuple(dict.fromkeys(each.method for each in own)) or ("survey",)
-    run = RunRecord(
-        made="2026-01-01T00:00:00+00:00",
-        versions={},
-        model="scripted:made-up",
-        prompts={},
-        budget=Budget(),
-        judge=None,
-        seed=0,
-        methods=methods,
-        setups=make_setups(methods, {"thresholds": asdict(thresholds)}),
-        datasets={
-            name: DatasetRecord(
-                fingerprint="",
-                gold="",
-                passages=0,
-                question_ids=tuple(sorted({each.question_id for each in own if each.dataset == name})),
-            )
-            for name in datasets
-        },
-        settings={},
-    )
-    return run, own
+    return make_run_record(asked, methods, thresholds=asdict(thresholds)), own
 
 
 def _states(seen: Sequence[Seen]) -> Iterable[State]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from beliefrag.record import EpisodeSummary, Failure, Outcome, Step
 from beliefrag.report.table import CellValue
-from beliefrag.runs.record import DatasetRecord, RunRecord
 from beliefrag.runs.states import State, Trajectory
 from beliefrag.studies.study import Recording, StudyResult
-from beliefrag.types import Action, Attempt, Belief, Budget, Diagnostics, Question, Usage
+from beliefrag.types import Action, Attempt, Belief, Diagnostics, Question, Usage
 from tests.support.bench_runs import PLACES, VERDICT, write_dataset, write_script
-from tests.support.run_records import make_setups
+from tests.support.run_records import make_run_record
 
 UNSURE = {"unhelpful_doc_ids": [], "support": 0.0, "conflict": 0.0, "gap": 1.0, "uncertainty": 1.0}
 _BELIEF = {"sufficiency": 0.5, "reliability": 0.5, "conflict": 0.1, "uncertainty": 0.5, "gap": 0.5, "cost": 0.2}
@@ -90,32 +88,9 @@ def recording(
     asked: dict[str, list[str]] = {}
     for each in played:
         asked.setdefault(each.key.dataset, []).append(each.key.question_id)
-    return Recording(run_record(asked, {e.key.method for e in played}, **changes), played, own)
-
-
-def run_record(
-    asked: Mapping[str, Iterable[str]], methods: Iterable[str] = ("beliefrag",), **changes: Any
-) -> RunRecord:
-    """The record of a run that asked these questions."""
-    methods = tuple(methods)
-    changes = {"verifier": "probability", **changes}
-    record = {
-        "setups": make_setups(methods, changes),
-        "made": "2026-01-01T00:00:00+00:00",
-        "versions": {"beliefrag": "0"},
-        "model": "scripted:planted",
-        "prompts": {},
-        "budget": asdict(Budget()),
-        "judge": None,
-        "seed": 0,
-        "methods": methods,
-        "datasets": {
-            name: DatasetRecord(fingerprint="f", gold="g", passages=9, question_ids=tuple(dict.fromkeys(ids)))
-            for name, ids in asked.items()
-        },
-        "settings": {},
-    }
-    return RunRecord.model_validate(record | changes)
+    return Recording(
+        make_run_record(asked, {e.key.method for e in played}, **{"verifier": "probability", **changes}), played, own
+    )
 
 
 def write_study_data(folder: Path, questions: int = 24) -> tuple[list[Path], str]:

@@ -95,10 +95,20 @@ def test_a_stream_tells_what_happens_and_ends_with_the_result(plain: Served) -> 
     assert response.headers["content-type"].startswith("text/event-stream")
     told = events(response.text)
     names = [name for name, _ in told]
-    assert names == ["started", "step", "call_started", "call_started", "step", "result"]
+    writing = ["answer_text"] * 3  # "the" waits: it may be the beginning of a label
+    assert names == ["started", "step", "call_started", "call_started", *writing, "step", "result"]
+    assert "".join(record["text"] for name, record in told if name == "answer_text") == ANSWER
     assert told[1][1]["search"]["added"] == list(told[1][1]["passages"])
     result = told[-1][1]
     assert {**result, "id": ""} == {**whole, "id": ""}
+
+
+def test_nothing_of_an_answer_that_is_declined_is_streamed(tmp_path: Path) -> None:
+    with served(*opened(tmp_path, UNSURE, QUERY, REPLY, thresholds=DECLINING)) as server:
+        text = server.ask(headers=STREAM).text
+    *told, (_, result) = events(text)
+    assert result["outcome"] == "abstained"
+    assert "answer_text" not in [name for name, _ in told]
 
 
 def test_prompts_replies_and_drafts_are_not_streamed() -> None:

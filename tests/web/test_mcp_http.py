@@ -224,47 +224,6 @@ async def test_a_client_of_an_earlier_protocol_that_disconnects_stops_the_model(
         assert of.admission.in_flight == 0
 
 
-async def test_only_so_many_questions_are_answered_at_a_time_and_searches_go_on(
-    tmp_path: Path, endless: Endless
-) -> None:
-    limits = ServerLimits(concurrency=1, queue=0, timeout=120)
-    async with live(service(settings(tmp_path), limits=limits)) as (address, _), connected(address) as client:
-        first = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-        await asked(endless, 1)
-        second = await client.call_tool("ask", {"question": QUESTION})
-        found = await client.call_tool("search", {"query": "Fram"})
-        first.cancel()
-        await all_cancelled(endless, 1)
-    assert second.is_error
-    assert mentions(text(second), "1 requests", "0 are waiting")
-    assert found.structured_content["passages"]
-
-
-async def test_who_waits_is_told_the_place_in_the_queue(tmp_path: Path, endless: Endless) -> None:
-    told: asyncio.Queue[str] = asyncio.Queue()
-
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.put_nowait(message or "")
-
-    limits = ServerLimits(concurrency=1, queue=2, timeout=120)
-    of = service(settings(tmp_path), limits=limits)
-    async with live(of) as (address, _), connected(address) as client, asyncio.timeout(120):
-        calls = [asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))]
-        await asked(endless, 1)
-        for place in (1, 2):
-            further = client.call_tool("ask", {"question": QUESTION}, progress_callback=tell)
-            calls.append(asyncio.create_task(further))
-            assert await told.get() == f"waiting, place {place}"
-        calls[0].cancel()
-        moved_up = await told.get()
-        while not moved_up.startswith("waiting"):  # The next one has begun meanwhile, and tells of its steps.
-            moved_up = await told.get()
-        assert moved_up == "waiting, place 1"
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
-
-
 async def test_the_end_of_the_server_tells_calls_under_way_and_does_not_wait_for_listeners(
     tmp_path: Path, endless: Endless
 ) -> None:

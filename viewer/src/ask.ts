@@ -5,7 +5,7 @@ import { askStream, getJson, problemWords } from "./ask_api.ts";
 import { DocumentPanel, type Opened } from "./ask_document.ts";
 import { AskHistory, type Asked } from "./ask_history.ts";
 import type { Answer, PageAbout, StreamEvent } from "./ask_schema.ts";
-import { stepLine, waitingFor } from "./ask_steps.ts";
+import { stepLine, waitingFor, written } from "./ask_steps.ts";
 import { announcer, frame, onKey, problem } from "./chrome.ts";
 import { h, replace } from "./dom.ts";
 import { count } from "./format.ts";
@@ -73,12 +73,13 @@ class AskPage {
     if (this.#document.isOpen) this.#document.close();
     const steps = h("ol", { class: "happening" });
     const waiting = h("p", { class: "waiting muted" }, "Sending the question");
-    this.#showCurrent(question, steps, waiting);
+    const writing = h("p", { class: "answer" });
+    this.#showCurrent(question, steps, writing, waiting);
     const began = performance.now();
     const elapsed = h("span", { class: "elapsed", "aria-hidden": "true" });
     const timer = setInterval(() => { elapsed.textContent = ` ${Math.round((performance.now() - began) / 1000)} s`; }, 1000);
     try {
-      const answer = await this.#follow(question, running.signal, steps, (told) => { replace(waiting, told, " \u2026", elapsed); });
+      const answer = await this.#follow(question, running.signal, steps, writing, (told) => { replace(waiting, told, " \u2026", elapsed); });
       const asked = { question, at: new Date().toISOString(), answer, seconds: (performance.now() - began) / 1000 };
       this.#history.add(asked);
       this.#listEarlier();
@@ -86,6 +87,7 @@ class AskPage {
       this.#box.value = "";
     } catch (error) {
       waiting.remove();
+      writing.remove();
       this.#current.append(running.signal.aborted ? h("p", { class: "panel state" }, "Stopped. Nothing was kept.") : problem(error));
     } finally {
       clearInterval(timer);
@@ -94,11 +96,13 @@ class AskPage {
     }
   }
 
-  async #follow(question: string, signal: AbortSignal, steps: HTMLElement, wait: (told: string) => void): Promise<Answer> {
+  async #follow(question: string, signal: AbortSignal, steps: HTMLElement, writing: HTMLElement, wait: (told: string) => void): Promise<Answer> {
+    let shown = "";
     for await (const event of askStream(question, signal)) {
       if (event.name === "result") return event.data as unknown as Answer;
       if (event.name === "error") throw new Error(problemWords(event.data, 500));
-      this.#showEvent(event, steps, wait);
+      if (event.name === "answer_text") replace(writing, words((shown = written(shown, event)), 4000));
+      else this.#showEvent(event, steps, wait);
     }
     throw new Error("The answer broke off: the server has ended.");
   }

@@ -41,6 +41,11 @@ export function stepLine({ name, data }: StreamEvent): StepLine | null {
   return told ? { text: told, detail: "" } : null;
 }
 
+/** The answer so far, with what an event adds to it; `at` counts characters as Python does. */
+export function written(shown: string, { data }: StreamEvent): string {
+  return [...shown].slice(0, Number(data["at"])).join("") + text(data["text"]);
+}
+
 /** What is being waited for after an event; null if the event does not say. */
 export function waitingFor({ name, data }: StreamEvent): string | null {
   if (name === "call_started") return CALLS[text(data["purpose"])] ?? "Asking the model";

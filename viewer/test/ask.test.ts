@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { explanation, placeOf } from "../src/ask_answer.ts";
 import { problemWords, takeEvents } from "../src/ask_api.ts";
 import { readHistory } from "../src/ask_history.ts";
-import { stepLine, waitingFor } from "../src/ask_steps.ts";
+import { stepLine, waitingFor, written } from "../src/ask_steps.ts";
 import { quotedParts } from "../src/quotes.ts";
 
 test("a span counts characters as Python does, also after those that take two units", () => {
@@ -29,6 +29,12 @@ test("events are taken from a stream as soon as they are whole", () => {
   const [events, rest] = takeEvents('id: 0\nevent: started\ndata: {"a":1}\n\n: still here\n\nevent: result\ndata: {"b"');
   assert.deepEqual(events, [{ name: "started", data: { a: 1 } }]);
   assert.equal(rest, 'event: result\ndata: {"b"');
+});
+
+test("an answer grows while it is written, and begins again where the model does", () => {
+  const shown = (before: string, at: number, text: string): string => written(before, { name: "answer_text", data: { at, text } });
+  assert.equal(shown("\u{1f6eb} fl", 4, "ies"), "\u{1f6eb} flies");
+  assert.equal(shown("\u{1f6eb} flies", 0, "It"), "It");
 });
 
 test("a stored history of another form is left out", () => {

@@ -34,21 +34,31 @@ _NEGATIONS = frozenset(["no", "not", "never", "none", "neither", "nor", "without
 
 
 class AnswerWriter:
-    """Checks the sentences of an answer one after the other, and collects what they cite.
+    """The sentences of an answer that the evidence supports, and what they cite.
 
     Args:
         question: What was asked.
         short: The short answer, whose citations come first.
         passages: The evidence, whole.
         shown: Which parts of the passages the model saw; None where it saw them whole.
+        written: The sentences as the model wrote them.
     """
 
-    def __init__(self, question: str, short: str, passages: Sequence[Passage], shown: Spans | None) -> None:
+    def __init__(
+        self,
+        question: str,
+        short: str,
+        passages: Sequence[Passage],
+        shown: Spans | None,
+        written: Sequence[str] = (),
+    ) -> None:
         self.citations = list(choose_citations(question, short, passages, shown=shown))
         self.sentences: list[AnswerSentence] = []
         self.left_out = 0
         self._evidence = list(_find_evidence(passages, shown))
         self._draft_words = {word for one in self.citations for word in lower_words(f"{one.title} {one.quote}")}
+        for text in written:
+            self.check(text)
 
     def check(self, text: str) -> AnswerSentence | None:
         """Return the next sentence with what it cites; None if it is not supported, or says nothing new."""

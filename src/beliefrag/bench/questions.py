@@ -20,6 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage, Question
 
+TRAIN = "train"
+"""The split that things are fitted on: no fitted method is compared on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gold:
@@ -37,6 +40,11 @@ class Gold:
     """Whether the answer is a set of rows (HoloBench) rather than one fact with several spellings."""
     labels: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Everything else that the file says about the question: split, type, level, popularity."""
+
+    @property
+    def is_distant(self) -> bool:
+        """Whether the supporting passages were found by their words (distant supervision) and named by nobody."""
+        return str(self.labels.get("supporting_kind", "")).startswith("distant")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
@@ -89,6 +97,10 @@ class Dataset:
     def splits(self) -> dict[str, int]:
         """Return how many questions each split has."""
         return dict(sorted(Counter(question.split for question in self.questions).items()))
+
+    def evaluation_splits(self) -> tuple[str, ...]:
+        """Return the splits that methods are compared on: those of the card, or else every one but train."""
+        return self.card.evaluation or tuple(split for split in self.splits() if split != TRAIN)
 
     def of_split(self, *splits: str) -> Dataset:
         """Return the same benchmark with the questions of these splits only, on the whole corpus."""
@@ -144,6 +156,8 @@ class Card(BaseModel):
     questions: int = Field(default=0, ge=0)
     passages: int = Field(default=0, ge=0)
     splits: Mapping[str, int] = {}
+    evaluation: tuple[str, ...] = ()
+    """The splits that methods are compared on; empty for every split but train."""
     with_supporting: int = Field(default=0, ge=0)
     """Questions whose supporting passages are known."""
     skipped: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from pathlib import Path
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.perturbation import Injector, passages_to_search
-from beliefrag.bench.questions import Dataset, LabelledQuestion, gold_hash
+from beliefrag.bench.questions import TRAIN, Dataset, LabelledQuestion, gold_hash
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import SettingsError
@@ -60,7 +60,7 @@ class RunSpec:
     """Questions of each dataset; None takes all."""
     seed: int = 0
     splits: tuple[str, ...] = ()
-    """The splits to take questions from; by default all."""
+    """The splits to take questions from; by default each dataset's evaluation splits, and all to collect states."""
     parts: tuple[Partition, ...] = ()
     """The parts of the study to take questions from; by default all three."""
     judge: bool = True
@@ -68,6 +68,8 @@ class RunSpec:
     judge_base_url: str | None = None
     injection: Injection = Injection()  # noqa: RUF009 (frozen)
     """How much of what searches find is replaced."""
+    allow_seen: bool = False
+    """Whether fitted methods may be compared on train questions and on those that a calibration has seen."""
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""
     replay: bool = False
@@ -196,7 +198,7 @@ def set_up(
         for retriever in retrievers.values():
             if (searched := describe_engine(retriever)) is not None:
                 engines[f"engine of {dataset.name}"] = searched
-        questions = _choose_questions(dataset, spec)
+        questions = _choose_questions(dataset, spec, engine)
         intervention = spec.interventions.get(dataset.name)
         datasets[dataset.name] = DatasetSetup(
             name=dataset.name,
@@ -217,6 +219,7 @@ def set_up(
             licence=dataset.card.licence,
             source=dataset.card.source,
             score_scales=scales,
+            splits=tuple(sorted({question.split for question in questions})),
             seen_by_calibration=_find_seen(engine, questions),
         )
     record = RunRecord(
@@ -229,6 +232,7 @@ def set_up(
         },
         prompts=engine.prompts.hashes(),
         budget=settings.budget,
+        rules=settings.rules,
         judge=judge.identity if judge else None,
         seed=spec.seed,
         methods=spec.method_names,
@@ -303,6 +307,7 @@ def _record_method(engine: Engine, name: str, retriever: str, pack: int | None) 
         pack=pack,
         thresholds=parts.thresholds,
         calibration=CalibrationRecord(name=used.name, sha256=used.sha256) if used else None,
+        calibration_warnings=parts.calibration_warnings,
     )
 
 
@@ -323,12 +328,30 @@ def _method_options(spec: RunSpec, settings: Settings) -> dict[str, str]:
     }
 
 
-def _choose_questions(dataset: Dataset, spec: RunSpec) -> Sequence[LabelledQuestion]:
+def _choose_questions(dataset: Dataset, spec: RunSpec, engine: Engine) -> Sequence[LabelledQuestion]:
+    collects = all(name in STATE_COLLECTORS for name in spec.method_names)
     if spec.splits:
         present = dataset.splits()
         # Benchmarks name their splits differently: each takes those that it has, and must have one.
         dataset = dataset.of_split(*([split for split in spec.splits if split in present] or spec.splits))
-    questions = [each for each in dataset.questions if not spec.parts or partition(each.id) in spec.parts]
+    elif not collects:
+        dataset = dataset.of_split(*(dataset.evaluation_splits() or dataset.splits()))
+    questions: Sequence[LabelledQuestion] = dataset.questions
+    if not (spec.allow_seen or collects):
+        fitted = [name for name, parts in engine.parts.items() if parts.artifact or _is_linked(parts.search.retriever)]
+        if fitted and any(question.split == TRAIN for question in questions):
+            raise DataError(
+                f"{', '.join(fitted)} may have been fitted on the train questions of {dataset.name}.",
+                remedy="Name another split, or compare on them knowingly with --set run.allow_seen=true.",
+            )
+        seen = set(_find_seen(engine, questions))
+        questions = [question for question in questions if question.id not in seen]
+    questions = [each for each in questions if not spec.parts or partition(each.id) in spec.parts]
     if not questions:
         raise DataError(f"{dataset.name} has no questions to ask.", remedy="Name another folder, split or part.")
     return sample(questions, spec.n or len(questions), spec.seed)
+
+
+def _is_linked(retriever: str) -> bool:
+    """Return whether the retriever ranks with something that was fitted on train questions."""
+    return retriever.partition(":")[0] == "linked"

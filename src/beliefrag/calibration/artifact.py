@@ -147,6 +147,8 @@ class FitReport(_Strict):
     versions: Mapping[str, str]
     fit_questions: tuple[str, ...]
     selection_questions: tuple[str, ...]
+    division: Literal["hash", "given"] = "hash"
+    """Whether the hash of an id said what a question is for, or the user, by naming runs."""
     answerability: AnswerabilityReport
     retrieval_value: ValueReport | None
     warnings: tuple[str, ...]
@@ -244,7 +246,7 @@ class Artifact(_Strict):
 
     @model_validator(mode="after")
     def _check_contamination(self) -> Self:
-        if self.fit is not None and not self.contaminated:
+        if self.fit is not None and not self.contaminated and self.fit.division == "hash":
             seen = select_held_out({*self.fit.fit_questions, *self.fit.selection_questions})
             if seen:
                 raise PydanticCustomError(
@@ -262,6 +264,8 @@ class Artifact(_Strict):
         unused: dict[str, Any] = {"guarantees": True}
         if self.fit is None:
             unused["fit"] = True
+        elif self.fit.division == "hash":
+            unused["fit"] = {"division"}
         if self.answerability.kind == "logistic":
             unused["answerability"] = {"kind"}
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
@@ -378,7 +382,7 @@ def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[
     if not _is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
     elif artifact.origin == "published":
-        found.append("fitted with the paper's own prompts and retriever")
+        found.append("borrowed, fitted with the paper's own prompts and scale of scores")
     if artifact.contaminated:
         found.append("its fit saw questions that were held out")
     found += _other_conditions(artifact, here)

@@ -21,7 +21,7 @@ from beliefrag.types import Action, Diagnostics
 from beliefrag.verifiers import build_verifier
 
 DIAGNOSTICS: tuple[str, ...] = tuple(field.name for field in fields(Diagnostics))
-_ASPECTS = (Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.INJECTION, Aspect.BUDGET)
+_ASPECTS = (Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.INJECTION, Aspect.BUDGET, Aspect.RULES)
 _QUERY_PROMPTS = ("query_writer", "rewriter")
 """Prompts that decide which states are visited, though not what a state means."""
 
@@ -32,6 +32,14 @@ class StateCollection:
 
     runs: tuple[RunRecord, ...]
     trajectories: tuple[Trajectory, ...]
+    selecting: frozenset[str] = frozenset()
+    """The questions to choose a kind on, where the user said so; all others are then for fitting."""
+
+    def part_of(self, question_id: str) -> Partition:
+        """Return the part of a question: as the user said, or else by the hash of its id."""
+        if not self.selecting:
+            return partition(question_id)
+        return Partition.XSEL if question_id in self.selecting else Partition.XFIT
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -72,8 +80,9 @@ class StateCollection:
         return "judge" if tried and all(state.correct("judge") is not None for state in tried) else "f1"
 
 
-def read_collection(folders: Sequence[Path]) -> StateCollection:
-    """Read the states of these runs."""
+def read_collection(folders: Sequence[Path], select: Sequence[Path] = ()) -> StateCollection:
+    """Read the states of these runs. With `select`, kinds are chosen on those runs, and fitted on all of the others."""
+    fitting, folders = len(folders), [*folders, *select]
     for place, folder in enumerate(folders):
         if folder.resolve() in {other.resolve() for other in folders[:place]}:
             raise CalibrationError(f"{folder} is given twice.", remedy="Name each run once: its states count once.")
@@ -99,7 +108,16 @@ def read_collection(folders: Sequence[Path]) -> StateCollection:
             f"{folders[0]} has no state with an answer on trial.",
             remedy="Collect states with 'beliefrag calibrate collect' first.",
         )
-    return StateCollection(tuple(run for run, _ in read), trajectories)
+    known, selecting = (
+        frozenset(trajectory.question_id for _, found in part for trajectory in found)
+        for part in (read[:fitting], read[fitting:])
+    )
+    if both := known & selecting:
+        raise CalibrationError(
+            f"{len(both):,} questions are in a run to fit on and in one to choose on, such as {min(both)[:60]}.",
+            remedy="Collect states of different questions, as those of a train and of a dev split.",
+        )
+    return StateCollection(tuple(run for run, _ in read), trajectories, selecting)
 
 
 def parse_label(name: str) -> Label:
@@ -197,9 +215,9 @@ class Examples:
         """Return a statistic of the weights for each resample of the questions."""
         return np.concatenate([statistic(weights) for weights in self.resampled_weights()])
 
-    def select_part(self, part: Partition) -> Examples:
+    def select_part(self, part: Partition, part_of: Callable[[str], Partition] = partition) -> Examples:
         """Return the examples whose questions are in one part of the study."""
-        return Examples(example for example in self.each if partition(example.question_id) is part)
+        return Examples(example for example in self.each if part_of(example.question_id) is part)
 
 
 def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:

@@ -61,7 +61,7 @@ def fit_artifact(
 ) -> Artifact:
     """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`."""
     states, left_out = label_states(collection.trajectories, label)
-    parts = {part: states.select_part(part) for part in Partition}
+    parts = {part: states.select_part(part, collection.part_of) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
     _require_both_outcomes(own, label)
@@ -87,8 +87,8 @@ def fit_artifact(
     )
     is_consulted = partial(consults_retrieval_value, answerability=answerability)
     pairs = label_searches(collection.trajectories, label, is_consulted)
-    searches, unseen_searches = pairs.select_part(Partition.XFIT), pairs.select_part(Partition.XHOLD)
-    value, value_report, value_warnings = _fit_value(pairs, searches, unseen_searches)
+    searches = {part: pairs.select_part(part, collection.part_of) for part in Partition}
+    value, value_report, value_warnings = _fit_value(searches)
     corpora = collection.corpora()
     scales = {corpus.score_scale for corpus in corpora.values()}
     warnings = (
@@ -98,7 +98,7 @@ def fit_artifact(
         *value_warnings,
         *_warn_of_several_scales(scales),
     )
-    learnt = sorted({*own.question_ids, *(searches.question_ids if value else ())})
+    learnt = sorted({*own.question_ids, *(searches[Partition.XFIT].question_ids if value else ())})
     run = collection.runs[0]
     judge = next((each.judge for each in collection.runs if each.judge), None)
     return Artifact(
@@ -109,7 +109,7 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; xfit to fit, xsel to choose, xhold for the quality (by salt {SALT})",
+        partition=f"{', '.join(corpora)}; {_describe_division(collection)}",
         seed=collection.seed,
         contaminated=False,
         made=now(),
@@ -127,11 +127,18 @@ def fit_artifact(
             versions={**versions(), "scikit-learn": version("scikit-learn")},
             fit_questions=tuple(learnt),
             selection_questions=choosing.question_ids,
+            division="given" if collection.selecting else "hash",
             answerability=report,
             retrieval_value=value_report,
             warnings=warnings,
         ),
     )
+
+
+def _describe_division(collection: StateCollection) -> str:
+    if collection.selecting:
+        return "the questions to fit and to choose on were given"
+    return f"xfit to fit, xsel to choose, xhold for the quality (by salt {SALT})"
 
 
 def _require_both_outcomes(own: Examples, label: Label) -> None:
@@ -149,8 +156,9 @@ def _require_both_outcomes(own: Examples, label: Label) -> None:
 
 
 def _fit_value(
-    pairs: Examples, own: Examples, unseen: Examples
+    parts: Mapping[Partition, Examples],
 ) -> tuple[FittedValue | None, ValueReport | None, tuple[str, ...]]:
+    own, unseen = parts[Partition.XFIT], parts[Partition.XHOLD]
     count = own.count
     if min(count.questions_positive, count.questions_negative) < _LEAST_QUESTIONS:
         reason = (
@@ -164,7 +172,7 @@ def _fit_value(
     if len(unseen):
         held_out = measure_quality(predict_retrieval_value(unseen, value), unseen, own.rate)
     report = ValueReport(
-        counts={part.value: pairs.select_part(part).count for part in Partition},
+        counts={part.value: found.count for part, found in parts.items()},
         base_rate=round(own.rate, 6),
         coefficients=estimate_logistic(value_columns(own), own, VALUE_COLUMNS),
         held_out=held_out,

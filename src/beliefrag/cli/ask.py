@@ -25,7 +25,7 @@ from beliefrag.explanation import (
     describe_reason,
     explain_episode,
 )
-from beliefrag.record import CallStarted, Episode, Outcome, Progress, Step, to_json_line
+from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
         raise SettingsError(f"The trace {path} {problem}.", remedy="Name a file in another place.") from error
 
     def write(progress: Progress) -> None:
-        if isinstance(progress, CallStarted):
+        if isinstance(progress, CallStarted | AnswerText):
             return
         try:
             file.write(to_json_line(progress).encode("ascii"))

@@ -73,7 +73,7 @@ def auto(
 
 
 @app.command()
-@with_settings("model", "base_url")
+@with_settings("model", "base_url", "profile")
 def collect(
     further: options.FurtherPaths = None,
     *,
@@ -114,16 +114,17 @@ def collect(
 def fit(
     runs: Annotated[list[Path], argument("RUN...", "Folders with recorded states.")],
     *,
+    select: Annotated[list[Path] | None, option("RUN", "Choose on this run, fit on the others. Repeatable.")] = None,
     label: options.Label = None,
     name: Annotated[str | None, option("NAME", "The name of the calibration; by default that of the model.")] = None,
     out: Annotated[Path | None, option("FILE", "Where to write it; by default RUN/calibration.json.")] = None,
 ) -> None:
     """Fit answerability and retrieval value to recorded states: fitted on xfit, chosen on xsel, measured on xhold.
 
-    No model is asked. Example: beliefrag calibrate fit runs/states --out mine.json
+    No model is asked. Example: beliefrag calibrate fit runs/train --select runs/dev --out mine.json
     """
     path = out or runs[0] / "calibration.json"
-    found = beliefrag.calibrate.fit(runs, label=label, name=name, out=path)
+    found = beliefrag.calibrate.fit(runs, select=select or (), label=label, name=name, out=path)
     output.print_report(found.tables)
     output.print_warnings(found.warnings)
     output.print_notice(f"written: {path}; use it with --set calibration={path}")

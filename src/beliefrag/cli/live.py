@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from beliefrag.cli.ask import describe_wait, step_rows, summary_rows
-from beliefrag.cli.output import safe_line
+from beliefrag.cli.output import safe_line, safe_lines
 from beliefrag.explanation import ACTION_WORDS, BELIEF_WORDS, describe_belief, describe_reason
-from beliefrag.record import CallStarted, Episode, Progress, Step
+from beliefrag.record import AnswerText, CallStarted, Episode, Progress, Step
 from beliefrag.types import Action
 
 _LABEL = 15
@@ -97,6 +97,7 @@ class LiveDisplay:
         self._record = record
         self._bars = BeliefBars(threshold=threshold, tokens=1)
         self._titles: dict[str, str] = {}
+        self._answer = ""
         # The live part always vanishes; what stays is printed so that it stays where nothing can be redrawn, too.
         self._live = Live(
             console=console,
@@ -120,6 +121,8 @@ class LiveDisplay:
         match progress:
             case CallStarted():
                 self._bars.set_wait(progress.purpose)
+            case AnswerText():
+                self._answer = self._answer[: progress.at] + progress.text
             case Step():
                 self._bars.set_wait()
                 self._bars.set_step(progress)
@@ -143,11 +146,13 @@ class LiveDisplay:
     def _stop(self) -> None:
         if self._live.is_started:
             self._bars.set_wait()
+            self._answer = ""
             self._live.stop()
             self._print(self._draw_bars())
 
     def _draw_bars(self) -> RenderableType:
-        return Group(Text(""), self._bars)
+        answer = [Text(safe_lines(self._answer), style="bold"), Text("")] if self._answer else []
+        return Group(Text(""), *answer, self._bars)
 
     def _print(self, part: RenderableType) -> None:
         if self._record:

@@ -161,14 +161,13 @@ def export(file: _File) -> None:
 
 @cache_app.command("import")
 def import_(file: _File) -> None:
-    """Add replies that were exported elsewhere. A reply that is known already stays as it is.
+    """Add replies that were exported elsewhere; the file may be gzipped (.gz). Known replies stay as they are.
 
     Example: beliefrag cache import replies.jsonl
     """
-    from beliefrag.models.cache import ReplyStore, import_lines, reply_store_path
+    from beliefrag.models.cache import import_replies
 
-    with file.open("rb") as lines, ReplyStore(reply_store_path()) as store:
-        found = import_lines(lines, store)
+    found = import_replies(file)
     typer.echo(
         f"{found.added:,} replies added, {found.known:,} were known, {found.different:,} differ and were left out"
     )

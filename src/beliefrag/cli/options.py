@@ -133,6 +133,7 @@ class RunOptions:
     judge_base_url: str | None = None
     noise: Annotated[float, Field(ge=0, le=1)] = 0.0
     counterfactual: Annotated[float, Field(ge=0, le=1)] = 0.0
+    allow_seen: bool = False
 
     @property
     def names_judge(self) -> bool:
@@ -158,6 +159,7 @@ class RunOptions:
             judge_model=self.judge_model,
             judge_base_url=self.judge_base_url,
             injection=Injection(self.noise, self.counterfactual, self.seed),
+            allow_seen=self.allow_seen,
             replay=self.replay,
             preview=self.dry_run,
         )

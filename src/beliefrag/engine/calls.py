@@ -16,8 +16,17 @@ from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.belief import NOTHING_OBSERVED
-from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_answer, read_line, unescape
-from beliefrag.types import Observation, Passage, Question, Usage
+from beliefrag.prompts import (
+    Prompts,
+    Repairs,
+    escape,
+    evidence_block,
+    read_answer,
+    read_line,
+    read_partial_answer,
+    unescape,
+)
+from beliefrag.types import Observation, Passage, Question, Rules, Usage
 from beliefrag.verifiers import VerifierForm
 
 SUFFICIENT = "SUFFICIENT"
@@ -45,6 +54,8 @@ class CallRecorder:
     on_start: Callable[[str], None]
     on_finish: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
     on_packing: Callable[[Sequence[PackedPassage]], None] = lambda _: None
+    on_text: Callable[[str], None] | None = None
+    """Gets the answer so far while it is written; None if nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,7 @@ class ModelCalls:
         recorder: Gets every call.
         token_budget: Tokens that all calls but the final answer may take together; None sets no limit.
         packing: How evidence is packed into prompts; None shows whole passages.
+        rules: Where the paper's harness is followed in place of ours.
     """
 
     def __init__(
@@ -84,6 +96,7 @@ class ModelCalls:
         token_budget: int | None = None,
         *,
         packing: EvidencePacking | None = None,
+        rules: Rules = Rules(),
     ) -> None:
         self._model = model
         self._prompts = prompts
@@ -91,6 +104,7 @@ class ModelCalls:
         self._recorder = recorder
         self._token_budget = token_budget
         self._packing = packing
+        self.rules = rules
         self._packed: tuple[PackedPassage, ...] | None = None
         self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
         self._tokens_per_character = 0.0
@@ -124,7 +138,12 @@ class ModelCalls:
         They know the replies so far, but their cost is not counted, and their replies are not remembered here.
         """
         calls = ModelCalls(
-            self._model.new_meter(), self._prompts, self._verifier, self._recorder, packing=self._packing
+            self._model.new_meter(),
+            self._prompts,
+            self._verifier,
+            replace(self._recorder, on_text=None),
+            packing=self._packing,
+            rules=self.rules,
         )
         calls._replies = dict(self._replies)
         return calls
@@ -181,7 +200,8 @@ class ModelCalls:
             instead: The query to take where the model has only a search to offer that was made already.
         """
         fields = self._describe_search(question, passages, queries)
-        query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(queries))
+        made = () if self.rules.repeat_queries else queries
+        query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(made))
         return _replace_repeated(query, question, passages, queries, instead)
 
     async def correct_query(
@@ -194,7 +214,8 @@ class ModelCalls:
         fields = self._describe_search(question, passages, queries) | {"reason": escape(reason)}
         query = None
         with contextlib.suppress(UnreadableReply):
-            query = await self.ask("rewriter", "query_corrector", fields, _make_query_reader(queries))
+            made = () if self.rules.repeat_queries else queries
+            query = await self.ask("rewriter", "query_corrector", fields, _make_query_reader(made))
         return _replace_repeated(query, question, passages, queries)
 
     def _describe_search(
@@ -216,7 +237,7 @@ class ModelCalls:
 
         def read(reply: ChatReply, repairs: Repairs) -> str:
             written = read_line(reply.text)
-            if is_repeated(written, [query, *queries]):
+            if not self.rules.repeat_queries and is_repeated(written, [query, *queries]):
                 raise ReplyError("That is the same query as before.")
             return written
 
@@ -228,18 +249,37 @@ class ModelCalls:
     async def answer(self, question: Question, passages: Sequence[Passage], *, is_final: bool = True) -> str:
         """Ask for the short answer. The token budget does not bound the final one."""
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
-        return await self.ask("answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final)
+        shown = read_partial_answer if is_final else None
+        return await self.ask(
+            "answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final, show=shown
+        )
 
-    async def write(self, question: Question, passages: Sequence[Passage], draft: str, style: str) -> list[str]:
+    async def write(
+        self,
+        question: Question,
+        passages: Sequence[Passage],
+        draft: str,
+        style: str,
+        *,
+        show: Callable[[Sequence[str]], str],
+    ) -> list[str]:
         """Ask for the answer in sentences, from the evidence that the short one was drafted from.
 
-        The prompt begins like that of the short answer so that a local runtime reads the evidence once.
+        The prompt begins like that of the short answer so that a local runtime reads the evidence once. `show` turns
+        the sentences so far into what people may see of them while the answer is written.
         """
         fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         length, most = _LENGTHS[style]
         fields |= {"draft": escape(draft), "length": length}
-        read = _read_sentences
-        return await self.ask("write", "write", fields, read, max_tokens=most, is_final=True)
+        return await self.ask(
+            "write",
+            "write",
+            fields,
+            _read_sentences,
+            max_tokens=most,
+            is_final=True,
+            show=lambda text: show(split_written(read_partial_answer(text))[:-1]),
+        )
 
     async def stand_alone(self, question: Question, history: str) -> str:
         """Rewrite a follow-up into a question that stands alone; without a usable reply it stays as it is."""
@@ -269,6 +309,7 @@ class ModelCalls:
         stop: tuple[str, ...] = (),
         turns: Sequence[Message] = (),
         is_final: bool = False,
+        show: Callable[[str], str] | None = None,
     ) -> _T:
         """Fill in a prompt, ask the model and read the reply; ask once more if it cannot be read.
 
@@ -283,7 +324,10 @@ class ModelCalls:
             stop: Texts that end the reply before they are written.
             turns: The dialogue so far, its untrusted parts made safe likewise.
             is_final: Whether the reply is the final answer, which the token budget does not bound.
+            show: Turns the reply so far into what people may see of it while it is written. Only for an answer that
+                will be given: one that may still be declined is not shown.
         """
+        on_text = self._recorder.on_text
         request = ChatRequest(
             purpose,
             (
@@ -295,6 +339,7 @@ class ModelCalls:
             max_tokens=max_tokens,
             top_logprobs=top_logprobs,
             stop=stop,
+            on_text=(lambda text: on_text(show(text))) if show and on_text else None,
         )
         try:
             return await self._ask_and_read(request, read, "asked_again", is_final=is_final)
@@ -334,7 +379,9 @@ class ModelCalls:
         shape = [request.schema, request.max_tokens, request.stop]
         key = json.dumps([[m.role, m.content] for m in request.messages] + shape)
         asked, reply = self._replies.get(key, (None, None))
-        if asked and reply and asked.top_logprobs >= request.top_logprobs:
+        # Under the paper's rule each observation is paid for, also of evidence that has not changed.
+        is_shared = not (self.rules.observe_each_step and request.purpose == "verifier")
+        if is_shared and asked and reply and asked.top_logprobs >= request.top_logprobs:
             return reply, False
         if not is_final:
             self._check_budget(request)

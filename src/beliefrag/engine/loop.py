@@ -41,11 +41,22 @@ from beliefrag.policy import (
     novelty,
 )
 from beliefrag.prompts import Prompts
-from beliefrag.record import CallStarted, Episode, Failure, ModelCall, Outcome, Progress, Search, ShownPassage, Step
+from beliefrag.record import (
+    AnswerText,
+    CallStarted,
+    Episode,
+    Failure,
+    ModelCall,
+    Outcome,
+    Progress,
+    Search,
+    ShownPassage,
+    Step,
+)
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.settings import AnswerStyle
-from beliefrag.types import Action, Budget, Decision, Hit, Passage, Question, Turn
+from beliefrag.types import Action, Budget, Decision, Hit, Passage, Question, Rules, Turn
 from beliefrag.verifiers import VerifierForm
 
 _log = logging.getLogger(__name__)
@@ -64,6 +75,8 @@ class Harness:
     """What else shaped the episodes and must be known to judge them: calibration, corpus."""
     pack: int | None = None
     """The most words of evidence that a prompt shows; None shows whole passages."""
+    rules: Rules = Rules()
+    """Where the paper's harness is followed in place of ours."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
     style: AnswerStyle = "short"
@@ -75,7 +88,7 @@ class Harness:
 async def run(
     question: Question, method: Method, harness: Harness, history: Sequence[Turn] = ()
 ) -> AsyncGenerator[Progress, None]:
-    """Yield the episode as it begins, what happens in it, and at last the episode as it ended.
+    """Yield the episode as it begins, calls that start, steps that end, the answer while it is written, and the end.
 
     Closing the iterator cancels the episode, and with it the model call that it is waiting for.
 
@@ -99,7 +112,7 @@ async def run(
 
 async def play(question: Question, method: Method, harness: Harness, history: Sequence[Turn] = ()) -> Episode:
     """Run an episode to its end."""
-    return await _Player(question, method, harness, lambda _: None, history).play()
+    return await _Player(question, method, harness, history=history).play()
 
 
 def hide_question_id(question: Question) -> Question:
@@ -119,11 +132,13 @@ class _CallLog:
     episode leads to the retriever, which in a benchmark may have to know the gold answers.
     """
 
-    def __init__(self, emit: Callable[[Progress], None]) -> None:
+    def __init__(self, emit: Callable[[Progress], None] | None) -> None:
         self._began = time.perf_counter()
-        self._emit = emit
+        self.emit = emit or (lambda _: None)
+        self._on_text = self._record_text if emit else None
         self.calls: list[ModelCall] = []
         self.shown: tuple[ShownPassage, ...] = ()
+        self._answer = ""
 
     @property
     def seconds(self) -> float:
@@ -137,10 +152,16 @@ class _CallLog:
 
     def recorder(self) -> CallRecorder:
         """Return the functions that model calls are reported to."""
-        return CallRecorder(self._record_start, self._record_reply, self._record_packing)
+        return CallRecorder(self._record_start, self._record_reply, self._record_packing, self._on_text)
 
     def _record_start(self, purpose: str) -> None:
-        self._emit(CallStarted(purpose=purpose))
+        self.emit(CallStarted(purpose=purpose))
+
+    def _record_text(self, text: str) -> None:
+        if text != self._answer:
+            at = len(self._answer) if text.startswith(self._answer) else 0
+            self._answer = text
+            self.emit(AnswerText(at=at, text=text[at:]))
 
     def _record_reply(self, request: ChatRequest, reply: ChatReply, repairs: Mapping[str, int]) -> None:
         messages = tuple({"role": message.role, "content": message.content} for message in request.messages)
@@ -171,7 +192,7 @@ class _Player:
         question: Question,
         method: Method,
         harness: Harness,
-        emit: Callable[[Progress], None],
+        emit: Callable[[Progress], None] | None = None,
         history: Sequence[Turn] = (),
     ) -> None:
         self._question = question
@@ -179,8 +200,8 @@ class _Player:
         self._history = bound_history(history)
         self._method = method
         self._harness = harness
-        self._emit = emit
         self._log = _CallLog(emit)
+        self._emit = self._log.emit
         self._meter = Meter(harness.model)
         self._evidence = Evidence()
         self._calls = ModelCalls(
@@ -190,6 +211,7 @@ class _Player:
             self._log.recorder(),
             harness.budget.tokens,
             packing=None if harness.pack is None else _build_packing(harness.pack, self._evidence),
+            rules=harness.rules,
         )
         self._queries: list[str] = []
         self._rewritten: str | None = None
@@ -254,7 +276,11 @@ class _Player:
         controller = self._method.begin()
         while True:
             try:
-                self._latest = await controller.measure(self._build_view(), self._calls)
+                view = self._build_view()
+                self._latest = await controller.measure(view, self._calls)
+                if self._harness.rules.observe_each_step and view.passages and self._latest.observation is None:
+                    # The method has no use for it, and is charged for it all the same.
+                    await self._calls.verify(self._question, view.verifier_window)
             except TokensSpent:
                 # What was not asked is not known; without tokens only an end is legal, which needs no measurement.
                 self._latest = Measurement()
@@ -326,7 +352,7 @@ class _Player:
             self._rewritten = None
             before = self._evidence.passages
             change = self._evidence.add(hits)
-            repeated = len(change.known) + len(change.refused)
+            repeated = 0 if self._harness.rules.literal_novelty else len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
         search = Search(
             query=query,
@@ -417,10 +443,18 @@ class _Player:
 
     async def _write(self, short: str, read: Sequence[Passage]) -> dict[str, Any]:
         """Write the answer in sentences, and keep those that the evidence supports."""
-        written = await self._calls.write(self._question, read, short, self._harness.style)
-        writer = AnswerWriter(self._question.text, short, read, self._shown_spans())
-        for text in written:
-            writer.check(text)
+        self._calls.show_evidence(self._question, read)  # so that what is checked against is what will be shown
+        shown = self._shown_spans()
+        checked: dict[tuple[str, ...], AnswerWriter] = {}
+
+        def check(sentences: Sequence[str]) -> AnswerWriter:
+            if (key := tuple(sentences)) not in checked:
+                checked[key] = AnswerWriter(self._question.text, short, read, shown, sentences)
+            return checked[key]
+
+        style = self._harness.style
+        written = await self._calls.write(self._question, read, short, style, show=lambda own: check(own).text)
+        writer = check(written)
         return {
             "answer": writer.text or short,
             "short_answer": short,

@@ -64,10 +64,11 @@ class EpisodeSpans:
             self._waiting_for = progress.purpose
         elif isinstance(progress, Step):
             self._add_step(progress)
-        elif progress.outcome is None:
-            self._start_episode(progress)
-        else:
-            self._finish(progress)
+        elif isinstance(progress, Episode):
+            if progress.outcome is None:
+                self._start_episode(progress)
+            else:
+                self._finish(progress)
 
     def on_end(self, ending: str, seconds: float) -> None:
         """End the open spans. Without it, a cancelled episode would leave no trace."""

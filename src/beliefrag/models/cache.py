@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import hashlib
 import json
 import logging
 import re
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -396,21 +398,26 @@ def export_lines(store: Iterable[StoredReply]) -> Iterator[bytes]:
     return (_STORED.dump_json(stored) + b"\n" for stored in store)
 
 
-def import_lines(lines: Iterable[bytes], store: ReplyStore) -> ImportCounts:
-    """Put exported replies into a store. All lines are read first: a damaged file changes nothing."""
-    replies = [_read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+def import_replies(file: Path) -> ImportCounts:
+    """Put the replies of an exported file, plain or gzipped, into the cache. A damaged file changes nothing."""
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
+            replies = [_read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
+        raise SettingsError(f"{file} is a broken gzip file: {problem}.", remedy="Copy or download it again.") from None
     added = known = different = 0
-    for stored in replies:
-        before = None
-        with suppress(DamagedReplyError):
-            before = store.get(stored.key)
-        if before is None:
-            store.put(stored.key, stored.model, replace(stored.reply, cached=False))
-            added += 1
-        elif before.text == stored.reply.text:
-            known += 1
-        else:
-            different += 1
+    with ReplyStore(reply_store_path()) as store:
+        for stored in replies:
+            before = None
+            with suppress(DamagedReplyError):
+                before = store.get(stored.key)
+            if before is None:
+                store.put(stored.key, stored.model, replace(stored.reply, cached=False))
+                added += 1
+            elif before.text == stored.reply.text:
+                known += 1
+            else:
+                different += 1
     return ImportCounts(added, known, different)
 
 

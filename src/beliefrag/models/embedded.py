@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,9 @@ class Embedded:
         if self._closed.is_set():
             raise _closed_error()
         cancelled = threading.Event()
+        if (on_text := request.on_text) is not None:
+            here = asyncio.get_running_loop()
+            request = replace(request, on_text=lambda text: _show(here, on_text, text))
         try:
             return await asyncio.wrap_future(self._worker.submit(self._answer, request, cancelled))
         except asyncio.CancelledError:
@@ -124,6 +128,12 @@ class Embedded:
             while file.read(8 * 1024 * 1024):
                 pass
         return LlamaEngine(self._path, **self._options)
+
+
+def _show(loop: asyncio.AbstractEventLoop, on_text: Callable[[str], None], text: str) -> None:
+    # A cancelled program closes its loop while the worker still generates.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(on_text, text)
 
 
 def _closed_error() -> ModelError:
@@ -192,9 +202,14 @@ class LlamaEngine:
         if request.stop:
             body["stop"] = list(request.stop)
         chunks: list[dict[str, Any]] = []
+        written = ""
 
         def take(chunk: dict[str, Any]) -> bool:
+            nonlocal written
             chunks.append(chunk)
+            if request.on_text is not None and (piece := _text_of((chunk,))):
+                written += piece
+                request.on_text(written)
             return is_stopped()
 
         try:
@@ -259,13 +274,18 @@ def _read_marks(address: str, key: str) -> re.Pattern[str]:
     return re.compile("|".join((_USUAL_MARK, *map(re.escape, known))))
 
 
+def _text_of(chunks: Sequence[Mapping[str, Any]]) -> str:
+    choices = (choice for chunk in chunks for choice in chunk.get("choices", ()))
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
 def _join_chunks(chunks: Sequence[Mapping[str, Any]], request: ChatRequest, seconds: float) -> ChatReply:
     """Join the chunks of a streamed reply; llama.cpp reports a character of several tokens as one."""
     choices = [choice for chunk in chunks for choice in chunk.get("choices", ())]
     last = chunks[-1] if chunks else {}
     if "usage" not in last:
         raise ReplyError("The embedded model ended its reply too early.", remedy="Ask again.")
-    text = "".join(choice["delta"].get("content") or "" for choice in choices)
+    text = _text_of(chunks)
     finish = next((choice["finish_reason"] for choice in reversed(choices) if choice["finish_reason"]), "")
     tokens = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content") or ()]
     if request.stop:

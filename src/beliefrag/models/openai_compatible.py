@@ -21,6 +21,7 @@ import openai
 from beliefrag.errors import ModelError, SettingsError, TransportError
 from beliefrag.models.failures import connection_error, one_line, read_retry_after, status_error
 from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
+from beliefrag.models.openai_stream import CompletionStream
 from beliefrag.models.protocol import ChatReply, ChatRequest
 
 _HOSTED = "https://api.openai.com/v1"
@@ -30,6 +31,7 @@ _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "
 _REPLY_LIMITS = (16_384, 4_096, 1_024)
 """The longest reply in tokens where the request names none: the first that the server takes."""
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
+_START_OF_THOUGHT, _END_OF_THOUGHT = (re.compile(rb"(?:<|\\u003[cC])%bthink" % slash) for slash in (b"", b"/"))
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +43,10 @@ class _Dialect:
     logprobs: bool = True
     max_tokens: str = "max_tokens"
     stop: bool = True
+    stream: bool = True
+    stream_usage: bool = True
+    hides_thinking: bool = False
+    """Whether its thinking has an end tag and no start tag, so that it looks like the answer until it ends."""
     reply_limit: int = _REPLY_LIMITS[0]
 
     def without_rejected(
@@ -57,6 +63,10 @@ class _Dialect:
         changed: dict[str, Any] = {}
         if "logprobs" in sent and "logprob" in complaint:
             changed = {"logprobs": False}
+        elif "stream_options" in sent and "stream_options" in complaint:
+            changed = {"stream_usage": False}
+        elif sent["stream"] and re.search(r"\bstream", complaint):
+            changed = {"stream": False}
         elif "stop" in sent and re.search(r"\bstop\b", complaint):
             changed = {"stop": False}
         elif "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
@@ -68,7 +78,8 @@ class OpenAICompatible:
     """Asks a server over HTTP; nothing is opened before the first call, so a replay needs no key.
 
     Request fields that the server rejects are left out, remembered and logged. `OPENAI_BASE_URL` and `OPENAI_API_KEY`
-    are the defaults; a server given by its address needs no key. A temperature of None sends none.
+    are the defaults; a server given by its address needs no key. A temperature of None sends none, and without
+    `limit_replies` no limit is sent where a request names none.
     """
 
     def __init__(
@@ -79,6 +90,7 @@ class OpenAICompatible:
         *,
         timeout: float = 120.0,
         temperature: float | None = 0.0,
+        limit_replies: bool = True,
     ) -> None:
         if not model.strip():
             raise SettingsError("The model has no name.", remedy="Give the name that the server knows it by.")
@@ -96,8 +108,10 @@ class OpenAICompatible:
         self._model = model
         self._timeout = timeout
         self._temperature = temperature
-        shaping = json.dumps({"temperature": temperature})
-        suffix = "" if temperature == 0 else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
+        self._limit_replies = limit_replies
+        shaping = json.dumps({"temperature": temperature} | ({} if limit_replies else {"limit_replies": False}))
+        usual = temperature == 0 and limit_replies
+        suffix = "" if usual else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
         self._identity = f"openai:{model}@{self._server}{suffix}"
         self._client: openai.AsyncOpenAI | None = None
         self._dialect = _Dialect()
@@ -105,7 +119,7 @@ class OpenAICompatible:
 
     @property
     def identity(self) -> str:
-        """`openai:MODEL@BASE_URL`, and a hash of the temperature unless it is 0."""
+        """`openai:MODEL@BASE_URL`, and a hash of what shapes replies unless it is as usual."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -113,9 +127,13 @@ class OpenAICompatible:
         dialect = self._dialect
         while True:
             body = self._body(request, dialect)
+            stream = None
+            if request.on_text is not None and body["stream"]:
+                stream = CompletionStream(request.on_text, request.stop, hides_start=dialect.hides_thinking)
             started = time.perf_counter()
             try:
-                response = await self._post(body, largest_body(request, body[dialect.max_tokens]))
+                longest = body.get(dialect.max_tokens, dialect.reply_limit)
+                response = await self._post(body, largest_body(request, longest), stream)
                 seconds = time.perf_counter() - started
                 break
             except openai.APIStatusError as error:
@@ -127,7 +145,10 @@ class OpenAICompatible:
         self._reached = True
         self._remember(dialect)
         try:
-            return read_reply(response.content, request, server=self._server, seconds=seconds, secrets=self._secrets)
+            content = stream.join(response.content, server=self._server) if stream else response.content
+            if _END_OF_THOUGHT.search(content) and not _START_OF_THOUGHT.search(content):
+                self._dialect = replace(self._dialect, hides_thinking=True)
+            return read_reply(content, request, server=self._server, seconds=seconds, secrets=self._secrets)
         except StoppedThinkingError:
             self._remember(replace(dialect, stop=False))
             raise
@@ -142,11 +163,14 @@ class OpenAICompatible:
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "stream": False,
+            "stream": request.on_text is not None and dialect.stream,
         }
+        if body["stream"] and dialect.stream_usage:
+            body["stream_options"] = {"include_usage": True}
         if self._temperature is not None:
             body["temperature"] = self._temperature
-        body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
+        if self._limit_replies or request.max_tokens is not None:
+            body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
         if request.top_logprobs and dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.stop and dialect.stop:
@@ -163,9 +187,10 @@ class OpenAICompatible:
             _log.warning("%s rejects some request fields; from now on: %s", self._server, dialect)
             self._dialect = dialect
 
-    async def _post(self, body: Mapping[str, Any], most_bytes: int) -> httpx2.Response:
+    async def _post(self, body: Mapping[str, Any], most_bytes: int, stream: CompletionStream | None) -> httpx2.Response:
         client = self._get_client()
         _BODY_LIMIT.set(most_bytes)
+        _STREAM.set(stream)
         try:
             # The timeout of the client is for each read: a server that sends a byte now and then would never exceed it.
             async with asyncio.timeout(self._timeout):
@@ -230,16 +255,17 @@ def _parse_url(text: str) -> httpx2.URL:
     raise SettingsError("The base URL is not a web address.", remedy=remedy)
 
 
-# Bytes of an honest reply: around the text, for each token, and for each token with its probability.
-_MARGIN, _PER_TOKEN, _PER_PROBABILITY = 1024 * 1024, 256, 320
+# Bytes of an honest reply: around the text, for each token (more in an event), and for each token with its probability.
+_MARGIN, _PER_TOKEN, _PER_EVENT, _PER_PROBABILITY = 1024 * 1024, 256, 1024, 320
 _LONGEST_ERROR = 64 * 1024
 _BODY_LIMIT: ContextVar[int] = ContextVar("body_limit", default=_MARGIN)
+_STREAM: ContextVar[CompletionStream | None] = ContextVar("stream", default=None)
 
 
 def largest_body(request: ChatRequest, max_tokens: int) -> int:
     """Return how many bytes an honest reply to a request has at most."""
     probabilities = (request.top_logprobs + 1) * _PER_PROBABILITY if request.top_logprobs else 0
-    return _MARGIN + max_tokens * (_PER_TOKEN + probabilities)
+    return _MARGIN + max_tokens * ((_PER_TOKEN if request.on_text is None else _PER_EVENT) + probabilities)
 
 
 class BodyTooLongError(openai.OpenAIError):
@@ -254,11 +280,13 @@ class _BoundedClient(openai.DefaultAsyncHttpxClient):
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         response = await super().send(request, **{**how, "stream": True})
-        limit = _BODY_LIMIT.get() if response.is_success else _LONGEST_ERROR
+        limit, stream = _BODY_LIMIT.get() if response.is_success else _LONGEST_ERROR, _STREAM.get()
         body = bytearray()
         try:
             async for chunk in response.aiter_bytes():
                 body += chunk
+                if stream is not None and response.is_success:
+                    stream.feed(chunk)
                 if len(body) > limit:
                     if response.is_success:
                         raise BodyTooLongError(f"the reply is longer than {limit:,} bytes")

@@ -160,6 +160,17 @@ def _split_thinking(choice: _Choice) -> tuple[str, bool]:
     return text, bool(choice.message.reasoning_content or choice.message.reasoning)
 
 
+def visible_text(content: str, stop: tuple[str, ...], *, hides_start: bool) -> str:
+    """Return what can be shown of a message that is still being written: nothing of its thinking."""
+    begun = content.lstrip()
+    if _THINK.startswith(begun[: len(_THINK)]) and _END_OF_THOUGHT not in begun:
+        return ""
+    if hides_start and _END_OF_THOUGHT not in begun:
+        return ""
+    said, _ = _split_thinking(_Choice(message=_Message(content=content)))
+    return cut_at_stop(said, stop)
+
+
 def _read_probabilities(
     choice: _Choice, said: str, request: ChatRequest, *, aligned: bool
 ) -> tuple[TokenProbability, ...] | None:

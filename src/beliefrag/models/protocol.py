@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,7 +19,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """Everything that shapes a reply, apart from the model itself. Always at temperature 0, never streamed."""
+    """Everything that shapes a reply, apart from the model itself, and who watches it come. Always at temperature 0."""
 
     purpose: str
     """What the call is for, used for metering and by scripted models; never sent."""
@@ -33,6 +33,11 @@ class ChatRequest:
     """The number of a repeat, so that each repeat of a request has its own place in the cache."""
     stop: tuple[str, ...] = ()
     """At most four texts that end the reply before them, and also end a model's thinking."""
+    on_text: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    """Called on the event loop with the whole text so far whenever it has grown, where the model streams.
+
+    It shapes nothing: the cache does not know of it, and a cached reply calls nothing. A call that is repeated begins
+    with a shorter text again."""
 
 
 @dataclass(frozen=True, slots=True)

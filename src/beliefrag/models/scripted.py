@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -128,6 +129,9 @@ class Scripted:
                 remedy="Write a reply if that is not what it is for.",
                 wasted_tokens=tokens_in + tokens_out,
             )
+        if request.on_text is not None:
+            for word in re.finditer(r"\S+\s*", text):
+                request.on_text(text[: word.end()])
         tokens = line.tokens(request.top_logprobs)
         if tokens is not None:
             tokens = tokens[: count_pieces([token.token for token in tokens], len(text))]

@@ -98,6 +98,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "stated_answer": frozenset({"question", "evidence"}),
     "write": frozenset({"question", "evidence", "draft", "length"}),
     "standalone": frozenset({"question", "history"}),
+    "selector": frozenset({"question", "state", "actions"}),
     "grader": frozenset({"question", "evidence"}),
     "trigger": frozenset({"question", "evidence"}),
     "router": frozenset({"question"}),
@@ -193,7 +194,9 @@ a limit a long reply of nested, broken objects would take its length squared."""
 _LONGEST_REPAIR = 8_000
 """In characters. A verdict is a few hundred; the repair is slow on longer texts, and takes their length squared."""
 _LABEL = re.compile(r"\A(?:the\s+)?(?:final\s+|search\s+|rewritten\s+|short\s+)?(?:answer|query)\s*:\s*", re.IGNORECASE)
+_LABELS = [f"{the}{kind}answer:" for the in ("", "the ") for kind in ("", "final ", "search ", "rewritten ", "short ")]
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "«": "»"}
+_OPENINGS = "".join(_QUOTES) + "<"
 
 
 def read_json_object(text: str, repairs: Repairs) -> dict[str, Any]:
@@ -233,6 +236,14 @@ def read_answer(text: str) -> str:
     if not re.search(r"\w", answer):
         raise ReplyError("The reply holds no answer.")
     return answer
+
+
+def read_partial_answer(text: str) -> str:
+    """Return what may be shown of an answer that is still being written: what `read_answer` will not take away."""
+    begun = " ".join(text.split())
+    if begun[:1] in _OPENINGS or any(label.startswith(begun.lower()) for label in _LABELS):
+        return ""
+    return unescape(_LABEL.sub("", begun))
 
 
 # Replies are untrusted: what reads them takes time in proportion to their length. A pattern with two repeats that can

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from beliefrag.errors import MissingExtra
 from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.models.failures import one_line
@@ -28,6 +29,7 @@ _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
 _OUTCOMES = ("answered", "stopped", "abstained", "failed")
 _DIGITS = {"tokens": 0, "tokens_in": 0, "tokens_out": 0, "rounds": 2, "actions": 2, "calls": 2, "seconds": 2}
 """Decimal places of the measures that do not have three."""
+CHARGED_EACH_STEP = "every method that searches pays for one observation of the verifier in each step, as in the paper"
 _SHOWN_IDS = 5
 """Of a failure: the ids of questions that are shown."""
 
@@ -61,7 +63,7 @@ def results_table(summary: Summary) -> Table:
 def report_page(summary: Summary, *, with_figure: bool = True) -> Page:
     """Return the page of a report: the figure if wanted, all tables, and where the numbers come from."""
     blocks: list[Block] = []
-    if with_figure and (figure := _draw_methods(summary)):
+    if with_figure and (figure := _draw_if_possible(summary)):
         over = _datasets_of_mean(summary, "f1")
         about = "Means over datasets, with 95 % intervals. A method without such a mean has no point."
         about += f" Both numbers are over {', '.join(over)}." if over else ""
@@ -113,7 +115,8 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
     run = summary.run
     datasets = []
     for name, each in run.datasets.items():
-        words = f"{len(each.question_ids):,} questions, {each.passages:,} passages, corpus {each.fingerprint}"
+        splits = f" of {', '.join(each.splits)}" if any(each.splits) else ""
+        words = f"{len(each.question_ids):,} questions{splits}, {each.passages:,} passages, corpus {each.fingerprint}"
         datasets.append((f"dataset {name}", f"{words}, {each.licence}" if each.licence else words))
     return [
         ("begun", run.made),
@@ -121,6 +124,13 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("judge", run.judge or "none"),
         ("verifier form", run.verifier),
         ("calibration", ", ".join(f"{each.name} {each.sha256[:16]}" for each in run.calibrations) or "none"),
+        *(
+            (f"calibration of {METHODS.title(name)}", "; ".join(each.calibration_warnings))
+            for name, each in run.setups.items()
+            if each.calibration_warnings
+        ),
+        ("charging", CHARGED_EACH_STEP if run.rules.observe_each_step else "methods pay for what they use"),
+        ("further rules", str(run.rules) or "ours"),
         ("retriever", run.searched_with),
         ("budget", _list_pairs(asdict(run.budget))),
         *((f"thresholds of {METHODS.title(name)}", words) for name, words in _describe_thresholds(run)),
@@ -186,6 +196,13 @@ def _tidy_csv(summary: Summary) -> str:
         }
         writer.writerows((*place, name, count, "", "", cell.episodes, "", "") for name, count in counts.items())
     return text.getvalue()
+
+
+def _draw_if_possible(summary: Summary) -> Picture | str | None:
+    try:
+        return _draw_methods(summary)
+    except MissingExtra as error:
+        return f"{error.message} {error.remedy}"
 
 
 def _draw_methods(summary: Summary) -> Picture | None:

@@ -94,6 +94,8 @@ class Summary:
     def first_line(self) -> str:
         """What a reader must know before any number."""
         words, count = self._completeness, self.run.seen_by_calibration
+        if trained := [name for name, each in self.run.datasets.items() if "train" in each.splits]:
+            words += f" Train questions of {', '.join(trained)} are among the questions."
         if count and self.run.calibrations:
             words += (
                 f" The calibration {self.run.calibrations[0].name} was fitted or chosen on {count:,} of the questions: "

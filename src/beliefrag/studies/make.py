@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import PreparedRun, Preview, RunProgress
+from beliefrag.bench.benchmark import PreparedRun, Preview, RunProgress, run_to_end
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
 from beliefrag.models.providers import use_server_model
+from beliefrag.opening import open_engine, open_model
 from beliefrag.report.figure import save_figure
 from beliefrag.report.table import Block, Heading, Page, PageLink, Table
 from beliefrag.runs.record import RUN_FILE, thresholds_of
@@ -26,6 +27,7 @@ from beliefrag.runs.states import Label
 from beliefrag.runs.statistics import Estimate
 from beliefrag.settings import Settings, load_settings
 from beliefrag.studies.study import (
+    METHOD,
     STUDIES,
     ChosenStudy,
     Recording,
@@ -65,7 +67,9 @@ def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
     return Settings.model_validate(values)
 
 
-def _explain_missing(runs: Sequence[RequiredRun], existing_run: Path | None, datasets: Sequence[Dataset]) -> str:
+def _explain_missing(
+    runs: Sequence[RequiredRun], existing_run: Path | None, datasets: Sequence[Dataset], settings: Settings
+) -> str:
     """Return why a study cannot be made; empty if it can."""
     if existing_run is not None:
         return "it needs several runs: name datasets for them." if len(runs) > 1 else ""
@@ -73,7 +77,20 @@ def _explain_missing(runs: Sequence[RequiredRun], existing_run: Path | None, dat
         if not any(map(each.kind.includes, datasets)):
             given = f"none of the {len(datasets)} datasets given is" if datasets else "none is given"
             return f"it needs {each.kind.description}, and {given} of them."
+    if any(each.needs_fitted_value for each in runs) and (name := _find_unfitted(settings)):
+        return (
+            f"it needs a fitted retrieval value, and the calibration {name} has none. Fit one with "
+            "'beliefrag calibrate collect' and 'beliefrag calibrate fit', and name it with --set calibration=FILE."
+        )
     return ""
+
+
+def _find_unfitted(settings: Settings) -> str:
+    """Return the name of the calibration that the studied method would use, if it has no retrieval value."""
+    engine = open_engine(settings, methods=(METHOD,), model=open_model(settings, preview=True))
+    run_to_end(engine.model.aclose())
+    artifact = engine.parts_of(METHOD).artifact
+    return artifact.name if artifact and artifact.retrieval_value is None else ""
 
 
 def write_study(
@@ -283,7 +300,8 @@ def prepare_studies(
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)
     source = None if existing_run is None else Path(existing_run)
     required = {study.name: study.options.required_runs(context) for study in studies}
-    left_out = {name: why for name, each in required.items() if (why := _explain_missing(each, source, datasets))}
+    reasons = {name: _explain_missing(each, source, datasets, settings) for name, each in required.items()}
+    left_out = {name: why for name, why in reasons.items() if why}
     if len(left_out) == len(studies):
         name, why = next(iter(left_out.items()))
         raise StudyError(f"The study {name} cannot be made: {why}", remedy="Name other datasets with --data.")

@@ -85,6 +85,8 @@ def _ablation(name: str, paper_id: str, *off: str) -> MethodVariant:
 
 
 def _intervention(name: str, **more: Any) -> MethodVariant:
+    # By the paper's schedule no search after the first is worth its price, so that answerability would decide nothing.
+    more |= {"needs_fitted_value": True}
     run = RequiredRun(f"answerability_{name}", (METHOD,), MULTI_HOP, {"thresholds.answer": _THRESHOLD}, **more)
     return MethodVariant(name, run, {"accuracy": f"answerability_{name}", "rounds": f"rounds_{name}"})
 
@@ -119,6 +121,7 @@ class MechanismStudy:
         "No verification: a correction rewrites and searches, but VERIFY is left out and nothing is dropped.",
         "Prune only: VERIFY drops passages, and no search replaces them.",
         f"Interventions answer from {_THRESHOLD:g} on, as in the paper, and change only the compared number.",
+        "They need a fitted retrieval value: by the paper's schedule no search after the first would be made.",
         "Permuted: at each state the answerability of another question's live state, same dataset and searches.",
         "Frozen: the answerability of the episode's first state with evidence, throughout.",
         "Accuracy is the share of right answers. Means over datasets are simple; questions are resampled within each.",

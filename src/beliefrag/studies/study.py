@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beliefrag.bench.questions import Dataset
-from beliefrag.errors import BeliefRAGError
+from beliefrag.errors import BeliefRAGError, MissingExtra
 from beliefrag.methods import METHODS
 from beliefrag.methods.intervention import Intervention
 from beliefrag.record import EpisodeSummary
@@ -98,10 +98,13 @@ class StudyResult:
         return cls(sample=sample, findings=(why,), numbers={"too_little": why}, notes=tuple(notes))
 
     def open_figure(self) -> Figure | None:
-        """Draw the figure of the study, if it has one."""
+        """Draw the figure of the study, if it has one and matplotlib is installed."""
         if self.draw is None:
             return None
-        figure = open_figure(self.figure_size)
+        try:
+            figure = open_figure(self.figure_size)
+        except MissingExtra:
+            return None
         self.draw(figure)
         return figure
 
@@ -402,14 +405,16 @@ def _has_short_answers(dataset: Dataset) -> bool:
 
 
 def _is_multi_hop(dataset: Dataset) -> bool:
-    linked = sum(len(question.gold.supporting or ()) > 1 for question in dataset.questions)
+    needs = [question.gold.supporting or () for question in dataset.questions if not question.gold.is_distant]
+    linked = sum(len(each) > 1 for each in needs)
     return _has_short_answers(dataset) and 2 * linked >= len(dataset.questions)
 
 
 SHORT_ANSWERS = DatasetKind("datasets of questions with short answers", _has_short_answers)
 """Ordinary questions: neither sets of rows nor evidence that was made false on purpose."""
 MULTI_HOP = DatasetKind("datasets of questions that rest on several passages", _is_multi_hop)
-"""At least half of the questions have two or more supporting passages."""
+"""At least half of the questions have two or more supporting passages that people named: those that hold an answer by
+chance (distant supervision, as in PopQA and TriviaQA) make no question a multi-hop one."""
 WITH_NOISE = DatasetKind("datasets with a split 'noise', such as RGB", lambda d: "noise" in d.splits())
 WITH_FALSE_PASSAGES = DatasetKind("datasets with a split 'fact', such as RGB", lambda d: "fact" in d.splits())
 ROW_SETS = DatasetKind(
@@ -433,6 +438,8 @@ class RequiredRun:
     """The splits of the questions, if the study is about certain ones; None for those that the user asked for."""
     make_intervention: Callable[[str, Mapping[str, Recording]], Intervention] | None = None
     """Makes the answerability that calibrated methods decide with, from a dataset's name and earlier recordings."""
+    needs_fitted_value: bool = False
+    """Whether the run says something only with a fitted retrieval value: see `MechanismStudy`."""
     after: tuple[str, ...] = ()
     """The runs whose recordings `make_intervention` reads; the study names them before this one."""
 

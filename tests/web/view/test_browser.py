@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from beliefrag.web.view import ViewServer
+from beliefrag.web.view import RunSource, ViewServer
 from tests.support.browsing import Visit, episode_id, look_at, no_browser, page_expectations, visit
 from tests.support.viewing import HOSTILE
+from tests.web.view.conftest import Played
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -162,3 +165,70 @@ def test_everything_can_be_reached_and_seen_by_the_tab_key(visitor: Visit) -> No
         assert outline != "none" or name == "BODY", page.evaluate("document.activeElement.className")
         seen.add(name)
     assert {"A", "BUTTON", "INPUT", "SELECT"} <= seen
+
+
+PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def phone(browser: Browser, server: ViewServer) -> Iterator[Visit]:
+    found = visit(browser, server.key.address, **PHONE)
+    yield found
+    found.end()
+
+
+def test_two_methods_are_shown_as_a_difference(visitor: Visit) -> None:
+    page = visitor.go(f"/episode/{episode_id(visitor, 'text=north1&method=beliefrag')}")
+    page.get_by_role("navigation", name="Set beside").get_by_role("link", name="Static").click()
+    page.wait_for_url(re.compile(r"/compare/\d+/\d+"))
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    endings = page.get_by_role("region", name="How they ended")
+    expect(endings.get_by_role("row", name=re.compile("^answer"))).to_contain_text("Bergen harbour")
+    # Both gave the same answer: it stands once.
+    expect(endings.locator("tr", has_text="answer").first.locator("td")).to_have_count(1)
+    folded = page.locator("details.folded").first
+    expect(folded.locator("> summary")).to_have_text("Step 1 is the same in both: RETRIEVE")
+    expect(folded.locator(".step")).not_to_be_visible()
+    expect(page.locator(".parting")).to_have_text("They part at step 2: BeliefRAG chooses VERIFY, Static ANSWER")
+    steps = page.get_by_role("region", name="Steps").locator(".side")
+    expect(steps.nth(0).locator(".step").first).to_contain_text("VERIFY")
+    expect(steps.nth(1).locator(".step")).to_have_count(1)
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_a_run_under_way_refreshes_by_itself(browser: Browser, played: Played, tmp_path: Path) -> None:
+    lines = (played.run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "run.json").write_bytes((played.run / "run.json").read_bytes())
+    file = tmp_path / "episodes.jsonl"
+    file.write_bytes(b"".join(lines[:5]))
+    with ViewServer(RunSource(tmp_path, [played.data])) as server:
+        found = visit(browser, server.key.address)
+        page = found.page
+        expect(page.get_by_role("status")).to_contain_text("19 of 24 episodes")
+        file.write_bytes(b"".join(lines[:9]))
+        expect(page.get_by_role("status")).to_contain_text("15 of 24 episodes", timeout=60_000)
+        page = found.go("/episodes")
+        expect(page.locator("tr.episode")).to_have_count(9)
+        link = page.locator("a.open").first
+        link.focus()
+        file.write_bytes(b"".join(lines[:12]))
+        expect(page.locator("tr.episode")).to_have_count(12)
+        expect(link).to_be_focused()
+        found.end()
+
+
+def test_on_a_phone_an_episode_is_a_card_with_answer_and_outcome_first(phone: Visit) -> None:
+    for path, count in (("/episodes", 24), ("/episodes?by=episode", 24)):
+        page = phone.go(path)
+        cards = page.locator("tr.episode")
+        expect(cards).to_have_count(count)
+        card = cards.first
+        place = {name: card.locator(f"td.{name}").bounding_box() for name in ("answer", "outcome", "method", "tokens")}
+        tops = {name: box["y"] for name, box in place.items() if box}
+        assert max(tops["answer"], tops["outcome"]) < tops["method"] < tops["tokens"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(page.get_by_label("outcome")).not_to_be_visible()
+    page.get_by_role("button", name="filters").click()
+    page.get_by_label("outcome").select_option("failed")
+    expect(cards).to_have_count(1)

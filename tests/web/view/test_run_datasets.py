@@ -15,9 +15,8 @@ from beliefrag.web.view import RunSource
 from beliefrag.web.view.index import EpisodeFilter, list_episodes
 from beliefrag.web.view.run_datasets import RunDatasets
 from beliefrag.web.view.schema import NotAvailable
-from tests.support.bench_runs import BORROWED, records, write_script
+from tests.support.bench_runs import write_script
 from tests.support.messages import mentions
-from tests.support.study_data import write_snippets
 from tests.web.view.conftest import Played
 
 
@@ -55,28 +54,6 @@ def test_passages_of_another_corpus_are_not_shown_but_its_gold_is(played: Played
 def test_a_dataset_that_is_not_here_is_said_with_what_to_do(played: Played, tmp_path: Path) -> None:
     with pytest.raises(NotAvailable, match="BELIEFRAG_DATA"):
         datasets(played, tmp_path, tmp_path / "nothing").get("north")
-
-
-def test_a_run_with_false_passages_is_shown_with_them(cache: Path, tmp_path: Path) -> None:
-    data, run = write_snippets(tmp_path), tmp_path / "run"
-    told = (
-        "--set",
-        "run.counterfactual=0.4",
-        "--split",
-        "fact",
-        "--methods",
-        "static",
-        "--no-judge",
-        "--yes",
-        *BORROWED,
-    )
-    main(["bench", "run", "--data", str(data), "--model", write_script(tmp_path), "--out", str(run), *told])
-    source = RunSource(run, [data])
-    episode = source.episode(1)
-    source.close()
-    assert episode.notes == ()
-    assert any("wrong" in name and passage and passage.text for name, passage in episode.passages.items())
-    assert any(line.injected and "wrong" in line.injected.counterfactual[0] for line in records(run))
 
 
 @pytest.fixture

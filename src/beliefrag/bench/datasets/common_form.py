@@ -153,6 +153,7 @@ def _make_card(dataset: Dataset, published: DatasetFormat | None, **more: Any) -
         questions=len(dataset.questions),
         passages=len(dataset.passages),
         splits=dataset.splits(),
+        evaluation=dataset.evaluation_splits(),
         with_supporting=sum(question.gold.supporting is not None for question in dataset.questions),
         **more,
     )

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from beliefrag._version import __version__
 from beliefrag.errors import BeliefRAGError
 from beliefrag.opening import reopen_passages
-from beliefrag.record import CallStarted, Episode, Progress, Step
+from beliefrag.record import AnswerText, CallStarted, Episode, Progress, Step
 from beliefrag.web.answers import AnswerBody, step_record
 from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.health import health_routes
@@ -36,7 +36,9 @@ _log = logging.getLogger(__name__)
 _ASK_PATH = "/v1/ask"
 _ASK_REPLY: dict[str, Any] = {
     "description": "An answer, or the outcome `abstained` without one. With `Accept: text/event-stream`, `started` and "
-    "each `step` as it ends; the last event is `result` with the answer, or `error` with a problem.",
+    "each `step` as it ends; `answer_text` while the model writes an answer that will be given: its text replaces what "
+    "was shown from character `at` on; the last event is `result` with the answer, or `error` with a "
+    "problem.",
     "content": {EVENT_STREAM: {}},
 }
 _PROBLEM: dict[str, Any] = {
@@ -127,6 +129,8 @@ class _EventForm(ReplyForm):
                 name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
             case CallStarted():
                 name, record = "call_started", event.model_dump()
+            case AnswerText():
+                name, record = "answer_text", event.model_dump()
         return encode_event(record, name=name)
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:

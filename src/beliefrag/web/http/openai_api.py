@@ -14,10 +14,12 @@ from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from beliefrag.record import AnswerText, Progress
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import request_record
 from beliefrag.web.request_settings import check_question
+from beliefrag.web.service import Waiting
 
 _CHAT_PATH = "/v1/chat/completions"
 _REPLY: dict[int | str, dict[str, Any]] = {
@@ -62,6 +64,9 @@ class _CompletionForm(ReplyForm):
         self._head = {"id": f"chatcmpl-{self._request_id}", "created": int(time.time()), "model": body.model}
         self._with_usage = bool(body.stream_options and body.stream_options.get("include_usage"))
         self._ignored = ignored
+        self._written = ""
+        """The answer as far as the model has written it."""
+        self._sent = ""
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
@@ -72,8 +77,21 @@ class _CompletionForm(ReplyForm):
     def opening(self) -> Iterable[bytes]:
         return [self._chunk({"role": "assistant", "content": ""})]
 
+    def event(self, event: Progress | Waiting) -> bytes:
+        if not isinstance(event, AnswerText):
+            return super().event(event)
+        self._written = self._written[: event.at] + event.text
+        # What was sent cannot be taken back: where the model begins again, the text waits until it is longer.
+        more = self._written.removeprefix(self._sent) if self._written.startswith(self._sent) else ""
+        self._sent += more
+        return self._chunk({"content": more}) if more else b""
+
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
-        yield self._chunk({"content": _answer_text(answer)})
+        text, sent = _answer_text(answer), self._sent.rstrip()
+        if sent and not text.startswith(sent):
+            text = f"\n\n{text}"
+        if rest := text.removeprefix(sent):
+            yield self._chunk({"content": rest})
         yield self._chunk({}, finish="stop", beliefrag=answer | {"ignored": self._ignored})
         if self._with_usage:
             yield self._chunk(None, usage=_usage(answer))

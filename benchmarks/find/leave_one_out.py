@@ -1,0 +1,104 @@
+"""Measures the ranker of linked retrieval on each set when it was fitted on the other sets alone.
+
+    python -m benchmarks.find.leave_one_out --out docs/results/leave_one_out.json
+    python -m benchmarks.find.leave_one_out --retriever hybrid:weights=gte-small --out docs/results/leave_one_out.json
+
+Each set is searched in its own corpus, by the questions that nothing was fitted on. Multi-hop sets: the share of the
+supporting passages among the first five, and whether all of them are; the others: whether a passage with the answer is.
+The file has the value of every question, by id, so that the numbers can be computed again. No language model is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from beliefrag.bench import load_dataset
+from beliefrag.retrieval import RETRIEVERS, Bm25Index, PassageSource, open_retriever
+from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever, graph_in_memory
+from beliefrag.retrieval.linked.ranking import load_ranker
+from beliefrag.runs.statistics import mean_estimate
+from beliefrag.types import Hit
+from benchmarks.find.fit_ranker import collect_examples
+from benchmarks.find.measures import Ranking, found_among, recall_among
+from benchmarks.find.mixed_corpus import MULTI_HOP, SETS, MixedCorpus, data_folder, is_for_fitting, load_mixed_corpus
+from benchmarks.find.ranker_fit import fit_ranker
+
+FIRST = 5
+_MOST = 500
+LEFT_OUT = "linked, fitted on the other sets"
+SHIPPED = "linked, as shipped"
+
+
+def main() -> None:
+    """Runs it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=SETS, nargs="+", default=list(SETS))
+    parser.add_argument("--retriever", nargs="+", default=[], help="measure these in place of the rankers")
+    parser.add_argument("--rankers", type=Path, help="where to keep the fitted rankers")
+    parser.add_argument("--out", type=Path, required=True)
+    chosen = parser.parse_args()
+    held: dict[str, Any] = json.loads(chosen.out.read_text("utf-8")) if chosen.out.exists() else {}
+    examples = {} if chosen.retriever else collect_examples(load_mixed_corpus())
+    for name in chosen.set:
+        dataset = load_dataset(data_folder() / name)
+        mixed = MixedCorpus({passage.id: passage for passage in dataset.passages}, {name: dataset.questions})
+        began = time.process_time()
+        index = Bm25Index.in_memory(dataset.passages)
+        bm25_seconds = time.process_time() - began
+        systems: dict[str, tuple[Callable[[str, int], Sequence[Hit]], float]] = {}
+        if chosen.retriever:
+            for text in chosen.retriever:
+                began = time.process_time()
+                source = PassageSource(passages=list(dataset.passages))
+                opened = open_retriever(RETRIEVERS.choose(text, {}), source)
+                systems[text] = opened.search, time.process_time() - began
+        else:
+            others = [one for other, own in examples.items() if other != name for one in own]
+            about = {"fitted_on": ", ".join(each for each in examples if each != name)}
+            ranker = fit_ranker(others, name=f"without {name}", about=about)
+            if chosen.rankers:
+                chosen.rankers.mkdir(parents=True, exist_ok=True)
+                ranker.save(chosen.rankers / f"without_{name}.npz")
+            began = time.process_time()
+            graph = graph_in_memory(index)
+            seconds = bm25_seconds + time.process_time() - began
+            systems["bm25"] = index.search, bm25_seconds
+            systems[LEFT_OUT] = LinkedRetriever(index, graph, ranker).search, seconds
+            systems[SHIPPED] = LinkedRetriever(index, graph, load_ranker()).search, seconds
+        own = held.setdefault(name, {})
+        own |= {"passages": len(dataset.passages)}
+        for system, (search, seconds) in systems.items():
+            own.setdefault("systems", {})[system] = found = measure(name, mixed, search, seconds)
+            shown = {each: mean_estimate(values) for each, values in found["values"].items()}
+            print(name, system, {each: (e.value, e.low, e.high) for each, e in shown.items()}, flush=True)
+        chosen.out.write_text(json.dumps(held, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def measure(
+    name: str, mixed: MixedCorpus, search: Callable[[str, int], Sequence[Hit]], seconds: float
+) -> dict[str, Any]:
+    """Return the values of one system by question, and its processor time."""
+    questions = [each for each in mixed.questions[name] if not is_for_fitting(name, each)][:_MOST]
+    ranked, took = {}, []
+    for each in questions:
+        began = time.process_time()
+        ranked[each.id] = [(hit.passage.id, 0.0) for hit in search(each.question.text, FIRST)]
+        took.append(time.process_time() - began)
+    ranking = Ranking("", "", {name: ranked})
+    values = {"found": {each.id: found_among(ranking, name, each, mixed, FIRST) for each in questions}}
+    if name in MULTI_HOP:
+        values["recall"] = {each.id: round(recall_among(ranking, name, each, FIRST), 4) for each in questions}
+    return {
+        "values": values,
+        "index_seconds": round(seconds, 2),
+        "search_milliseconds": round(1000 * sorted(took)[len(took) // 2], 2),
+    }
+
+
+if __name__ == "__main__":
+    main()
