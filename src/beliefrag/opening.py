@@ -18,6 +18,7 @@ from beliefrag.calibration import (
     RunConditions,
     apply_guarantee,
     find_calibration_warnings,
+    saved_artifact_path,
     select_artifact,
     select_guarantee,
 )
@@ -136,6 +137,7 @@ class Engine:
             made_with or {},
             parts.search.pack,
             self.settings.rules,
+            calibrated=None if parts.artifact is None else not parts.calibration_warnings,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:
@@ -190,6 +192,7 @@ def open_engine(
     identities: Mapping[str, str | None] | None = None,
     model: ChatModel | None = None,
     further_warnings: Sequence[str] = (),
+    documents: str = "",
 ) -> Engine:
     """Open what all episodes share and what each method brings. Nothing here reads documents.
 
@@ -199,6 +202,7 @@ def open_engine(
         identities: By method, the identity of the retriever that it searches, where that is not the planned one.
         model: A model that is open already, in place of the one that the settings name.
         further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
+        documents: The key of the documents, for which a calibration may have been saved.
     """
     texts = tuple(methods) or (settings.method,)
     chosen = [METHODS.choose(text, settings.methods) for text in texts if text not in STATE_COLLECTORS]
@@ -217,7 +221,11 @@ def open_engine(
             searched = None if known is None else describe_packing(known, search.pack, settings.rules)
             here = RunConditions(model.identity, str(form), prompts.hashes(), searched)
             artifact = select_artifact(
-                here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=form.name in DRAFT_FORMS
+                here,
+                calibration=settings.calibration,
+                borrow=settings.borrow,
+                saved=saved_artifact_path(model.identity, form.name, documents) if documents else None,
+                any_retriever=form.name in DRAFT_FORMS,
             )
             warnings = find_calibration_warnings(artifact, here)
             parts[name] = replace(parts[name], artifact=artifact, calibration_warnings=warnings)
@@ -308,7 +316,8 @@ def assemble(
     if found is None and (identity is None or not source.is_given):
         found = open_retriever(choice, source)
     name = settings.method.partition(":")[0]
-    engine = open_engine(settings, identities={name: identity if found is None else found.identity})
+    identities = {name: identity if found is None else found.identity}
+    engine = open_engine(settings, identities=identities, documents=source.documents)
     if found is None:
         found = open_retriever(choice, source)
     return _search_in(engine, found, source, closes_retriever=retriever is None)
@@ -367,7 +376,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
         assembly: What was opened.
         settings: They hold the policy; whatever else they say is passed over.
     """
-    settings = _decline_by_default(settings)
+    settings = decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
     parts = engine.parts_of(settings.method)
     if settings.max_error is not None and parts.artifact is None:
@@ -390,7 +399,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     )
 
 
-def _decline_by_default(settings: Settings) -> Settings:
+def decline_by_default(settings: Settings) -> Settings:
     """Return the settings with the threshold of declining that people get where they have set none."""
     thresholds = settings.thresholds
     if not thresholds.abstain or thresholds.decline_below is not None or settings.max_error is not None:

@@ -21,6 +21,7 @@ from beliefrag.explanation import (
     Explanation,
     ask_back,
     describe_belief,
+    describe_confidence,
     describe_left_out,
     describe_reason,
     explain_episode,
@@ -254,7 +255,9 @@ def describe_calibration(assembly: Assembly) -> str:
     if parts.artifact is None:
         return f"none: the method {assembly.method.name} does not say how likely its answer is right"
     if parts.calibration_warnings:
-        return f"{parts.artifact.name}: {'; '.join(parts.calibration_warnings)}; so percentages may be off"
+        why = "; ".join(parts.calibration_warnings)
+        named = "" if parts.artifact.any_model else f"{parts.artifact.name}: "
+        return f"{named}{why}, so percentages are estimates; 'beliefrag calibrate auto' fits them to your documents"
     return f"{parts.artifact.name}, with {assembly.promise}" if assembly.promise else parts.artifact.name
 
 
@@ -347,14 +350,14 @@ def summary_rows(episode: Episode) -> Rows:
     if episode.outcome is Outcome.FAILED:
         # The error with its remedy follows on standard error, and there is nothing else to say.
         return [outcome, cost]
-    likely = "unknown" if episode.answerability is None else f"{episode.answerability:.0%}"
+    likely = describe_confidence(episode)
     explained = explain_end(episode)
     rows: Rows = [("answer", (episode.answer or "none",))]
     rows += [("left out", (note,))] if (note := describe_left_out(episode.left_out)) else []
     rows += [("please say", (question,))] if (question := ask_back(episode)) else []
     if episode.best_guess:
-        rows.append(("best guess", (f"{episode.best_guess} ({likely} likely right)",)))
-    rows += [outcome, ("confidence", (likely,)), *evidence_rows(episode)]
+        rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
+    rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

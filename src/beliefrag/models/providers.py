@@ -166,7 +166,7 @@ def use_server_model(settings: Settings) -> Settings:
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         listed = f"{len(names)} models: {', '.join(names[:10])}{more}" if names else "no model"
         raise SettingsError(f"The server {public_url(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
-    return settings.with_model(names[0])
+    return settings.model_copy(update={"model": names[0]})
 
 
 def list_server_models(base_url: str) -> list[str]:
