@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import Result, format_duration, run_to_end
+from beliefrag.bench.benchmark import Result, format_duration
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
@@ -52,7 +52,7 @@ from beliefrag.calibration.risk import (
 from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_thresholds
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
-from beliefrag.opening import choose_verifier, open_model
+from beliefrag.opening import choose_verifier, open_model, run_to_end
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables

@@ -114,7 +114,7 @@ def _check_model(settings: Settings) -> Iterator[Finding]:
         yield _problem("prompts", error)
     form = settings.verifier or ""
     try:
-        form = choose_verifier(settings, settings.method)
+        form = choose_verifier(settings, settings.method, replay=True)
         build_verifier(form)
     except BeliefRAGError as error:
         yield _problem("verifier", error)

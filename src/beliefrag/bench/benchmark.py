@@ -6,15 +6,13 @@ callback, and an exception that it raises ends a run early. `beliefrag.bench` ex
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
@@ -23,6 +21,7 @@ from beliefrag.bench.runner import InProcessPlayer, Player, Runner, Tally, episo
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
+from beliefrag.opening import run_to_end
 from beliefrag.record import Episode, EpisodeSummary
 from beliefrag.report.run_report import cost_lines, format_usage, mean_notes, results_table, write_report
 from beliefrag.report.table import Table
@@ -320,16 +319,6 @@ def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine to its end, also where a notebook already runs an event loop in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def _open_player(

@@ -260,7 +260,12 @@ def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
         settings = settings.model_copy(update={"max_error": None})
     documents = "".join(each.documents for each in spec.datasets)
     return open_engine(
-        settings, methods=spec.methods, model=model, further_warnings=tuple(warnings), documents=documents
+        settings,
+        methods=spec.methods,
+        model=model,
+        further_warnings=tuple(warnings),
+        documents=documents,
+        replay=spec.replay or spec.preview,
     )
 
 

@@ -154,6 +154,11 @@ def default_verifier(model: str) -> str:
     return choose_provider(model)[0].build(None).default_verifier
 
 
+def is_served(model: str) -> bool:
+    """Return whether a model is one of an OpenAI-compatible server."""
+    return choose_provider(model)[0].name == _DEFAULT_PROVIDER
+
+
 def use_server_model(settings: Settings) -> Settings:
     """Return settings that name a model: where they name a server and no model, the one model that the server has.
 
