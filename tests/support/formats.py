@@ -46,9 +46,9 @@ def write_office(folder: Path) -> None:
     )
     (folder / "gate.rtf").write_text(r"{\rtf1\ansi{\fonttbl{\f0 Times;}}\f0 The gate closes at nine.\par}")
     word = docx.Document()
-    for heading, text in (("IT", "Passwords have 12 letters."), ("Ombudswoman", "Vera Lind is the ombudswoman.")):
-        word.add_heading(heading, 1)
-        word.add_paragraph(text)
+    for heading in ("IT: passwords have 12 letters", "Ombudswoman: Vera Lind is the ombudswoman"):
+        word.add_heading(heading.partition(":")[0], 1)
+        word.add_paragraph(heading)
     word.add_heading("Rooms", 1)
     table = word.add_table(0, 2)
     for row in (("Room", "Canteen seats"), ("Blue", "14"), ("Red", "30")):

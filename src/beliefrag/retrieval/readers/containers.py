@@ -83,7 +83,8 @@ def _read_message(file: CorpusFile, data: bytes, complain: Complain) -> Iterator
     for part in message.iter_attachments():
         name = clean_line(part.get_filename() or "").replace("/", "_")
         if name or part.get_content_type() == "message/rfc822":
-            content = part.get_payload(decode=True) or b"".join(bytes(each) for each in part.iter_parts())
+            own = part.get_payload(decode=True)
+            content = own if isinstance(own, bytes) else b"".join(bytes(each) for each in part.iter_parts())
             name = name or "message.eml"
             for document in _read_part(file, name, content, f"attachment {name}", complain):
                 yield replace(document, metadata=(*metadata, *document.metadata))

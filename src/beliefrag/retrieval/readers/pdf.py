@@ -117,4 +117,4 @@ def _read_tables(data: bytes, number: int) -> tuple[str, list[tuple[str, str]]] 
 
 def _is_in(each: Any, box: tuple[float, float, float, float]) -> bool:
     across, down = (each["x0"] + each["x1"]) / 2, (each["top"] + each["bottom"]) / 2
-    return box[0] <= across <= box[2] and box[1] <= down <= box[3]
+    return bool(box[0] <= across <= box[2] and box[1] <= down <= box[3])

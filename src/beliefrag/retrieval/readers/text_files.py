@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from striprtf.striprtf import rtf_to_text  # type: ignore[import-untyped]
+from striprtf.striprtf import rtf_to_text
 
 from beliefrag.retrieval.documents import (
     TARGET,
@@ -90,7 +90,8 @@ def read_rtf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     data = read_content(file)
     if not data.startswith(b"{\\rtf"):
         raise Unreadable("is no rich text")
-    yield Document(file.name, file.stem, clean_text(rtf_to_text(data.decode("latin-1"), errors="replace")), file.source)
+    text = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
+    yield Document(file.name, file.stem, clean_text(text), file.source)
 
 
 def _number_lines(text: str) -> list[tuple[int, int]]:
