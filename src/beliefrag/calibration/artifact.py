@@ -398,7 +398,7 @@ def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
 def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
     """Return why its probabilities may be off in this run: accepted mismatches, and what is unknown."""
     if artifact.any_model:
-        return ("no calibration was fitted for this model",)
+        return ("none was fitted for this model",)
     found = []
     if not _is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
