@@ -59,8 +59,8 @@ def write_office(folder: Path) -> None:
     _write_slides(folder / "plans.pptx")
     with xlsxwriter.Workbook(folder / "stock.xlsx") as book:
         sheet = book.add_worksheet("Stock")
-        for number, row in enumerate((["Inventory (pieces)"], [], ["Item", "Count", "Counted"], ["bolt M2", 7, ""])):
-            sheet.write_row(number, 0, row)
+        for number, values in enumerate((["Inventory (pieces)"], [], ["Item", "Count", "Counted"], ["bolt M2", 7, ""])):
+            sheet.write_row(number, 0, values)
         sheet.write_row(4, 0, ["bolt M4", 12])
         sheet.write_datetime(4, 2, date(2024, 5, 31), book.add_format({"num_format": "yyyy-mm-dd"}))
     _write_open_documents(folder)
