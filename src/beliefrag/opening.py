@@ -430,7 +430,12 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
         assembly,
         engine=engine,
         harness=replace(
-            assembly.harness, budget=settings.budget, made_with=made_with, guesses=bool(parts.thresholds.decline_below)
+            assembly.harness,
+            budget=settings.budget,
+            made_with=made_with,
+            guesses=bool(parts.thresholds.decline_below),
+            style=settings.answer_style or "short",
+            asks_back=settings.thresholds.abstain,
         ),
         method=engine.build_method(settings.method, assembly.scale),
     )
