@@ -440,6 +440,8 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
             made_with=made_with,
             guesses=bool(parts.thresholds.decline_below),
             watch=watch,
+            style=settings.answer_style or "short",
+            asks_back=settings.thresholds.abstain,
         ),
         method=engine.build_method(settings.method, assembly.scale),
     )

@@ -30,6 +30,8 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget, Reading, Rules
 
+AnswerStyle = Literal["short", "sentence", "paragraph"]
+"""How an answer is written."""
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
 _PREFIX = "BELIEFRAG_"
@@ -169,6 +171,11 @@ class Settings(BaseModel):
     models: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         description="options of model providers by name, such as temperature = 0.2 under [models.openai]",
+    )
+    answer_style: AnswerStyle | None = Field(
+        default=None,
+        description="how an answer is written: short (a few words), sentence or paragraph; by default sentence in ask, "
+        "app and serve, and short with --quiet and in Python; benchmarks are always short",
     )
     pack: int | None = Field(
         default=None,
