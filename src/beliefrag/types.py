@@ -14,6 +14,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
+NO_ANSWER = "no-answer-in-the-documents"
+"""The right answer of a question that the documents do not answer: declining is right, and any answer is wrong.
+
+The metrics remove hyphens, so this is one word, which no model writes.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -212,6 +218,25 @@ class Budget:
             least = 0 if f.name == "rounds" else 1
             if getattr(self, f.name) < least:
                 raise ValueError(f"budget {f.name} must be at least {least}, not {getattr(self, f.name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading one file may take. A file that exceeds a limit is left out and reported."""
+
+    memory_mb: int = 2048
+    """Megabytes of memory of the process that reads a file, where the system can limit it."""
+    seconds: float = 120.0
+    """Seconds for a file, and again for every full 100 MB of it."""
+    output_mb: int = 512
+    """Megabytes of text from a file, and again for every full 100 MB of it."""
+    follow_links: bool = False
+    """Whether links to files outside the given folders are read."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("memory_mb", 256), ("seconds", 0.1), ("output_mb", 1)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"reading {name} must be at least {least}, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)
