@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench, calibrate
-from beliefrag.bench.benchmark import PreparedRun, Preview, format_duration, run_to_end
+from beliefrag.bench.benchmark import PreparedRun, Preview, format_duration
 from beliefrag.bench.datasets import find_format, is_dataset, load_dataset
 from beliefrag.bench.questions import TRAIN
 from beliefrag.bench.setup import RunSpec, collection_spec
 from beliefrag.calibration import Artifact, load_artifact
+from beliefrag.opening import run_to_end
 from beliefrag.report.beside_paper import (
     Drawn,
     Part,
