@@ -58,6 +58,8 @@ class Profile:
     """The most words of evidence in a prompt of the embedded model; None shows whole passages."""
     served_pack: int | None
     """The same for any other model: 600 words hold all that a search with the usual budget finds."""
+    candidates: int
+    """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
     reads_draft: bool
     """Whether all diagnostics come from one drafted answer (`draft`, or `stated` without token probabilities)."""
     corrects: bool
@@ -72,8 +74,12 @@ class Profile:
 
 
 PROFILES = {
-    "paper": Profile("paper", retriever="bm25", pack=None, served_pack=None, reads_draft=False, corrects=True),
-    "default": Profile("default", retriever="linked", pack=160, served_pack=600, reads_draft=True, corrects=False),
+    "paper": Profile(
+        "paper", retriever="bm25", pack=None, served_pack=None, candidates=0, reads_draft=False, corrects=True
+    ),
+    "default": Profile(
+        "default", retriever="linked", pack=160, served_pack=600, candidates=15, reads_draft=True, corrects=False
+    ),
 }
 
 

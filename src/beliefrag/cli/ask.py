@@ -358,6 +358,7 @@ def summary_rows(episode: Episode) -> Rows:
     if episode.best_guess:
         rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
     rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
+    rows += [("guarantee", (words,)) for words in (episode.made_with.get("guarantee"),) if words]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 
