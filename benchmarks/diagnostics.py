@@ -310,6 +310,13 @@ def fit(folders: Sequence[Path], name: str) -> Artifact:
     return fit_artifact(replace(collection, trajectories=trajectories), LABEL, name=name, chooses=False)
 
 
+def _write_rows(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def _find_runs(folder: Path) -> list[Path]:
     return sorted(each for each in folder.iterdir() if (each / "run.json").is_file())
 
@@ -338,13 +345,11 @@ def main(words: Sequence[str] | None = None) -> None:
             "to_other": measure_transfer(own, other, used),
             "from_other": measure_transfer(other, own, used),
         }
+        _write_rows(measure(_find_runs(given.other), None)[1], given.out.with_name(f"{given.out.stem}_other.csv"))
         if given.any_model:
             write_artifact(fit_any_model(fitted, (own, other), used), given.any_model)
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    with given.out.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    _write_rows(rows, given.out.with_suffix(".csv"))
     print(json.dumps(found, indent=1))
 
 
