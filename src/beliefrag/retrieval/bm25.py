@@ -385,7 +385,8 @@ def query_terms(text: str) -> list[str]:
     A repeated word counts once, as in tantivy's parser. For an engine that has the terms of all languages in one field.
     """
     languages = query_languages(text, None)
-    return list(dict.fromkeys([*_english_terms(text, languages), *_other_terms(text, languages)]))
+    english = _english_terms(text, languages)
+    return english + [term for term in _other_terms(text, languages) if term not in english]
 
 
 def _english_terms(text: str, languages: Collection[str]) -> list[str]:

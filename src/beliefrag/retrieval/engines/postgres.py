@@ -281,11 +281,19 @@ class PostgresTable:
         """Return rows that end with a score, and the state of the table in the same snapshot, in one round trip."""
         score, where, order = self._query
         limited: Mapping[str, Any] = {}
+        source: sql.Composable = sql.SQL("{} {}").format(self._table, where)
         if self._limit:
             condition, limited = self._limit
-            where = sql.SQL("{} {} {}").format(where, sql.SQL("AND" if where.as_string() else "WHERE"), condition)
-        statement = sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
-            columns, score, self._table, where, order
+            if self._extension == _PG_SEARCH:
+                # It would count a score once for each condition beside its own.
+                found = sql.SQL("SELECT id AS found_id, {} AS found_score FROM {}").format(score, source)
+                source, score = (
+                    sql.SQL("({} OFFSET 0) AS found JOIN {} ON id = found_id").format(found, self._table),
+                    sql.SQL("found_score"),
+                )
+            source = sql.SQL("{} WHERE {}").format(source, condition)
+        statement = sql.SQL("SELECT {}, {} AS score FROM {} ORDER BY {} LIMIT %(limit)s").format(
+            columns, score, source, order
         )
         terms = query_terms(query)
         values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
@@ -468,11 +476,9 @@ class PostgresWriter:
                 row = [passage.id, passage.title, content, list(held.sources), held.digest.to_bytes(32)]
                 row.append(list(held.metadata))
                 copy.write_row([*row, " ".join(passage_terms(passage))][: len(names)])
-        given = sql.SQL(", ").join(sql.SQL("EXCLUDED.{}").format(sql.Identifier(name)) for name in names)
-        self._execute(
-            "INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT (id) DO UPDATE SET ({}) = ROW({})",
-            *(self._table, columns, columns, staging, columns, given),
-        )
+        # An update of other columns than the indexed ones would stay in place, and pg_textsearch lose the row.
+        self._execute("DELETE FROM {} WHERE id IN (SELECT id FROM {})", self._table, staging)
+        self._execute("INSERT INTO {} ({}) SELECT {} FROM {}", self._table, columns, columns, staging)
         self._execute("TRUNCATE {}", staging)
 
     def read_all(self) -> Iterator[tuple[str, Held]]:
