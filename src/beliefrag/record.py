@@ -24,6 +24,7 @@ from beliefrag.types import (
     Citation,
     Comparison,
     Diagnostics,
+    Hit,
     Passage,
     Provenance,
     Question,
@@ -32,6 +33,9 @@ from beliefrag.types import (
 
 QUESTION = "[question]"
 """What replaces the text of a benchmark's question in the files of a run."""
+
+UNCALIBRATED = "uncalibrated estimate"
+"""What a probability is called that was not fitted for the model and the search in use."""
 
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 _NOT_SHARES = frozenset({"rounds", "actions", "rows_needed", "rows_read", "false_read"})
@@ -187,6 +191,16 @@ class Step(_Record):
         return self.model_copy(update={"search": search, "rewritten": rewritten, "calls": calls, "passages": {}})
 
 
+class AnswerSentence(_Record):
+    """A sentence of an answer in whole sentences, which stands in the evidence."""
+
+    text: str
+    support: Share
+    """The share of its content words that stand in the sentences that it cites."""
+    cites: tuple[NonNegativeInt, ...]
+    """Their places among the citations of the episode, counted from 0."""
+
+
 class Failure(_Record):
     """Why an episode failed, or why the judge failed on it."""
 
@@ -298,12 +312,25 @@ class Episode(EpisodeSummary):
     verifier: str = ""
     made_with: Mapping[str, str] = {}
     """Calibration, corpus and what else the harness names."""
+    standalone: str = ""
+    """The question as it was rewritten to stand alone; empty if it was asked as it is."""
+    carried: tuple[Hit, ...] = ()
+    """The passages of earlier turns that the episode began with, and the scores at which they were found."""
     answer: str | None = None
     """None if the episode declined or failed."""
+    short_answer: str | None = None
+    """What was decided on, where the answer is written in sentences."""
+    sentences: tuple[AnswerSentence, ...] = ()
+    """The sentences of the answer; empty for a short one."""
+    left_out: NonNegativeInt = 0
+    """How many written sentences were removed, because the evidence does not support them."""
     best_guess: str | None = None
     """If it declined: what the answer would have been, where that is known."""
     answerability: Share | None = None
-    """The calibrated probability that the answer, or the best guess, is right; None without a calibration."""
+    """How likely the answer, or the best guess, is right; None for a method that does not say."""
+    calibrated: bool | None = None
+    """False where that is an uncalibrated estimate: it was not fitted for this model and search. None in a run, whose
+    record has its calibrations."""
     citations: tuple[Citation, ...] = ()
     """The sentences that the answer rests on, in the order of the argument; of an abstention, the nearest ones."""
     sources: tuple[str, ...] = ()
@@ -335,9 +362,15 @@ class Episode(EpisodeSummary):
         return (*(call for step in self.steps for call in step.calls), *self.calls_before_failure)
 
     @property
+    def asked(self) -> str:
+        """The question that was answered: the one that was typed, or what it was rewritten to."""
+        return self.standalone or self.question.text
+
+    @property
     def passages(self) -> dict[str, Passage]:
-        """The passages that its searches found, by id; empty in a run."""
-        return {name: passage for step in self.steps for name, passage in step.passages.items()}
+        """The passages that it began with and that its searches found, by id; empty in a run."""
+        carried = {hit.passage.id: hit.passage for hit in self.carried}
+        return carried | {name: passage for step in self.steps for name, passage in step.passages.items()}
 
     @property
     def read_passages(self) -> tuple[Passage, ...]:
@@ -364,6 +397,7 @@ class Episode(EpisodeSummary):
                 "prompts": {},
                 "verifier": "",
                 "made_with": {},
+                "calibrated": None,
                 "error": error,
                 "citations": tuple(Citation(each.passage_id, "", each.span, each.role) for each in self.citations),
                 "steps": tuple(step.without_texts(text) for step in self.steps),
@@ -397,6 +431,7 @@ class Episode(EpisodeSummary):
 
     def __str__(self) -> str:
         sure = "" if self.answerability is None else f", answerability {self.answerability:.2f}"
+        sure += f", {UNCALIBRATED}" if self.calibrated is False else ""
         return f"{self.answer or '(no answer)'} ({self.outcome}{sure})"
 
 

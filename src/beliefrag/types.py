@@ -14,6 +14,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
+NO_ANSWER = "no-answer-in-the-documents"
+"""The right answer of a question that the documents do not answer: declining is right, and any answer is wrong.
+
+The metrics remove hyphens, so this is one word, which no model writes.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -101,6 +107,18 @@ class Hit:
     score: float
     provenance: Provenance | None = None
     """How it was found, where the retriever says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question of a conversation that was answered before, and what is kept of it."""
+
+    question: str
+    """As it was typed, or as it was rewritten to stand alone."""
+    answer: str = ""
+    """Empty where it was declined."""
+    found: tuple[Hit, ...] = ()
+    """The passages that were read for it; a client that sends its history as text has none."""
 
 
 class Action(StrEnum):

@@ -86,5 +86,5 @@ def test_lean_searches_and_packs_as_by_default_and_keeps_no_reply(chat_server: C
     with BeliefRAG(passages=passages, settings=make_settings(chat_server.url)) as rag:
         first, second = (rag.ask("Who designed the Fram?") for _ in range(2))
     assert (first.answer, second.answer) == ("Archer", "Nansen"), "the second reply came from the server too"
-    assert (first.method, first.verifier, first.made_with["pack"]) == ("lean", "draft", "160 words")
+    assert (first.method, first.verifier) == ("lean", "draft") and first.made_with["pack"].endswith(" words")
     assert first.made_with["retriever"].startswith("linked ")

@@ -16,7 +16,16 @@ import typer
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 from beliefrag.errors import BeliefRAGError, SettingsError
-from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
+from beliefrag.explanation import (
+    ACTION_WORDS,
+    Explanation,
+    ask_back,
+    describe_belief,
+    describe_confidence,
+    describe_left_out,
+    describe_reason,
+    explain_episode,
+)
 from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
@@ -34,6 +43,8 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "write": "asking the model to write the answer",
+    "standalone": "asking the model what the question refers to",
 }
 _OUTCOMES = {
     Outcome.ANSWERED: "answered",
@@ -43,7 +54,7 @@ _OUTCOMES = {
 }
 
 
-@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error")
+@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error", "answer_style")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
     further: options.FurtherPaths = None,
@@ -78,6 +89,8 @@ def ask(
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
+    if settings.answer_style is None:
+        settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
         from beliefrag.cli.ask_prompt import AskPrompt
 
@@ -201,6 +214,8 @@ def print_answer(episode: Episode) -> None:
     """Print the answer alone; that it was declined, or is only the best there is, goes to standard error."""
     if episode.answer is not None:
         sys.stdout.write(output.safe_line(episode.answer) + "\n")
+    if note := describe_left_out(episode.left_out):
+        output.print_notice(f"left out: {note}")
     if episode.outcome in {Outcome.ABSTAINED, Outcome.STOPPED}:
         output.print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
     if episode.best_guess is not None:
@@ -242,7 +257,9 @@ def describe_calibration(assembly: Assembly) -> str:
     if parts.artifact is None:
         return f"none: the method {assembly.method.name} does not say how likely its answer is right"
     if parts.calibration_warnings:
-        return f"{parts.artifact.name}: {'; '.join(parts.calibration_warnings)}; so percentages may be off"
+        why = "; ".join(parts.calibration_warnings)
+        named = "" if parts.artifact.any_model else f"{parts.artifact.name}: "
+        return f"{named}{why}, so percentages are estimates; 'beliefrag calibrate auto' fits them to your documents"
     return f"{parts.artifact.name}, with {assembly.promise}" if assembly.promise else parts.artifact.name
 
 
@@ -270,6 +287,8 @@ class LineDisplay(output.Heartbeat):
                     self._write_line(f"step {progress.number + 1}", line)
             case Episode(outcome=None):
                 self._write_line("question", progress.question.text)
+                if progress.standalone:
+                    self._write_line("understood as", progress.standalone)
                 self._write_line("model", progress.model)
                 self._write_line("calibration", self._calibration)
             case Episode():
@@ -333,12 +352,14 @@ def summary_rows(episode: Episode) -> Rows:
     if episode.outcome is Outcome.FAILED:
         # The error with its remedy follows on standard error, and there is nothing else to say.
         return [outcome, cost]
-    likely = "unknown" if episode.answerability is None else f"{episode.answerability:.0%}"
+    likely = describe_confidence(episode)
     explained = explain_end(episode)
     rows: Rows = [("answer", (episode.answer or "none",))]
+    rows += [("left out", (note,))] if (note := describe_left_out(episode.left_out)) else []
+    rows += [("please say", (question,))] if (question := ask_back(episode)) else []
     if episode.best_guess:
-        rows.append(("best guess", (f"{episode.best_guess} ({likely} likely right)",)))
-    rows += [outcome, ("confidence", (likely,)), *evidence_rows(episode)]
+        rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
+    rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

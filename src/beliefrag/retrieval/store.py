@@ -205,7 +205,7 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
     if not links:
         return passage, sources
     known = (getattr(passage, each) for each in Passage.__slots__)
-    return ReadPassage(*known, bytes(links).decode()), sources
+    return ReadPassage(*known, links=bytes(links).decode()), sources
 
 
 def create_store(index: Path) -> None:

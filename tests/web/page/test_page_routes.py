@@ -15,8 +15,8 @@ from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.bench.questions import Gold
 from beliefrag.errors import SettingsError
 from beliefrag.runs.run_errors import DataError
+from beliefrag.types import NO_ANSWER
 from beliefrag.web.page import FeedbackFile
-from beliefrag.web.page.feedback import NO_ANSWER
 from tests.support.asking import FILE, PASSAGES, SHIP, TRAVEL, UNKNOWN, Asking, asking
 from tests.support.messages import mentions
 from tests.support.serving import events
