@@ -61,6 +61,7 @@ def settings_of(folder: Path) -> Settings:
     )
     return Settings(
         model=f"scripted:{script}", borrow="published", verifier="structured", cache=False, retriever="linked",
+        answer_style="short",
         access=Access(tuple(tokens), paths),
     )  # fmt: skip
 

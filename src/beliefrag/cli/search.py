@@ -52,9 +52,9 @@ def search(
         where = ", ".join(filter(None, (passage.source, passage.place)))
         found = f", {hit.provenance}" if hit.provenance and hit.provenance.way != "search" else ""
         typer.echo(output.safe_line(f"{number}. {passage.title or passage.id} ({where or passage.id})"))
-        typer.echo(output.safe_line(f"   score {hit.score:.3g}{found}"))
+        typer.echo("   " + output.safe_line(f"score {hit.score:.3g}{found}"))
         text = " ".join(passage.text.split())
-        typer.echo(output.safe_line(f"   {text[:_SHOWN]}{' …' if len(text) > _SHOWN else ''}"))
+        typer.echo("   " + output.safe_line(f"{text[:_SHOWN]}{' …' if len(text) > _SHOWN else ''}"))
     if not hits:
         output.print_notice("nothing was found")
 
