@@ -148,7 +148,7 @@ def _check_model(settings: Settings) -> Iterator[Finding]:
     except BeliefRAGError as error:
         yield _problem("retriever", error)
         return
-    searched = None if retriever is None else describe_packing(retriever, search.pack)
+    searched = None if retriever is None else describe_packing(retriever, search.pack, settings.rules)
     here = RunConditions(identity, form, prompts, searched)
     yield _check_calibration(settings, here)
 

@@ -75,6 +75,7 @@ _REASONS = {
     "rewrite:in-part": "the passages found settle the question only in part",
     "rewrite:none-relevant": "none of the passages found bears on the question",
     "rewrite:nothing-found": "the search found nothing",
+    "selected": "the model chose it among the legal actions",
     "stop:budget": f"no search is left within the budget{_BEST_ANSWER}",
     "stop:conflict": f"the evidence still contradicts itself{_BEST_ANSWER}",
     "stop:not-worth": f"another search is not worth it{_BEST_ANSWER}",

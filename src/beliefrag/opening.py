@@ -135,6 +135,7 @@ class Engine:
             self.settings.budget,
             made_with or {},
             parts.search.pack,
+            self.settings.rules,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:
@@ -213,7 +214,7 @@ def open_engine(
         parts[name] = MethodParts(search, form.build(None))
         if needs_calibration(name):
             known = (identities or {}).get(name, _planned_identity(search, settings))
-            searched = None if known is None else describe_packing(known, search.pack)
+            searched = None if known is None else describe_packing(known, search.pack, settings.rules)
             here = RunConditions(model.identity, str(form), prompts.hashes(), searched)
             artifact = select_artifact(
                 here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=form.name in DRAFT_FORMS
@@ -295,7 +296,7 @@ def assemble(
         retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Called while documents are read.
     """
-    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress)
+    source = PassageSource(docs=docs, passages=passages, index=index, progress=progress, reading=settings.reading)
     if retriever is not None and source.is_given:
         raise SettingsError(
             f"Needs one source of passages, and 2 were given: a retriever and {source}.",
@@ -351,7 +352,7 @@ def reopen_passages(
         index: The index made by `beliefrag index`.
     """
     engine = assembly.engine
-    source = PassageSource(docs=docs, index=index)
+    source = PassageSource(docs=docs, index=index, reading=engine.settings.reading)
     choice = RETRIEVERS.choose(engine.parts_of(engine.settings.method).search.retriever, engine.settings.retrievers)
     return _search_in(engine, open_retriever(choice, source), source, closes_retriever=True)
 

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -28,7 +28,7 @@ from pydantic import (
 
 from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
-from beliefrag.types import Budget
+from beliefrag.types import Budget, Reading, Rules
 
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
@@ -73,6 +73,18 @@ PROFILES = {
 }
 
 
+PAPER_SETTINGS: Mapping[str, Any] = {
+    "method": "beliefrag",
+    "retriever": "bm25",
+    "pack": 0,
+    "verifier": "structured",
+    "rules": {"observe_each_step": True, "literal_novelty": True, "repeat_queries": True},
+    "thresholds": {"merge_rewriter": False},
+    "models": {"openai": {"temperature": 0.0, "limit_replies": False}},
+}
+"""What the setting `profile` makes of settings that are set nowhere: the paper's harness to the letter."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """The price of a million tokens under the user's contract, in US dollars; None takes the bundled price table."""
@@ -100,6 +112,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    profile: Literal["paper"] | None = Field(
+        default=None, description="paper follows the paper to the letter; by default each method brings its own profile"
+    )
     model: str = Field(
         default=DEFAULT_MODEL,
         description="the model: local:NAME or local:FILE.gguf runs on this machine, scripted:FILE plays a script, any "
@@ -155,12 +170,16 @@ class Settings(BaseModel):
     )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
+    rules: Rules = Rules()
     prices: Prices = Prices()
+    reading: Reading = Reading()
 
     @model_validator(mode="wrap")
     @classmethod
     def _choose_method(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Default to lean only for the model that a calibration of lean ships for."""
+        """Fill in what a profile says, and default to lean only for the model that a calibration of lean ships for."""
+        if isinstance(given, dict) and given.get("profile") == "paper":
+            given = _fill_in(given, PAPER_SETTINGS)
         if not isinstance(given, dict) or given.get("method") is not None:
             return validate(given)
         own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
@@ -254,6 +273,18 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def _fill_in(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is given, with defaults for what is not; a group that is given as an object is left as it is."""
+    filled = dict(given)
+    for name, value in defaults.items():
+        own = filled.get(name)
+        if isinstance(own, Mapping) and isinstance(value, Mapping):
+            filled[name] = _fill_in(own, value)
+        elif own is None:
+            filled[name] = value
+    return filled
 
 
 def _set_value(values: dict[str, Any], name: str, value: Any) -> None:

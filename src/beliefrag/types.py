@@ -172,6 +172,25 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
+class Rules:
+    """Where the paper's harness differs from ours; all are off but under the profile `paper`."""
+
+    observe_each_step: bool = False
+    """Whether the verifier observes the evidence in each step of every method that searches, and is charged to it."""
+    literal_novelty: bool = False
+    """Whether novelty is over new passages alone, where ours counts known and dropped ones as repetitions."""
+    repeat_queries: bool = False
+    """Whether a query that was searched for already is searched for again, where ours takes another one."""
+
+    def __str__(self) -> str:
+        named = (each.name.replace("_", " ") for each in fields(self) if getattr(self, each.name))
+        return f"rules: {', '.join(named)}" if self else ""
+
+    def __bool__(self) -> bool:
+        return self != Rules()
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What an episode may spend. Each limit stands by itself."""
 
@@ -193,6 +212,25 @@ class Budget:
             least = 0 if f.name == "rounds" else 1
             if getattr(self, f.name) < least:
                 raise ValueError(f"budget {f.name} must be at least {least}, not {getattr(self, f.name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading one file may take. A file that exceeds a limit is left out and reported."""
+
+    memory_mb: int = 2048
+    """Megabytes of memory of the process that reads a file, where the system can limit it."""
+    seconds: float = 120.0
+    """Seconds for a file, and again for every full 100 MB of it."""
+    output_mb: int = 512
+    """Megabytes of text from a file, and again for every full 100 MB of it."""
+    follow_links: bool = False
+    """Whether links to files outside the given folders are read."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("memory_mb", 256), ("seconds", 0.1), ("output_mb", 1)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"reading {name} must be at least {least}, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True)

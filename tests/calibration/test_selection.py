@@ -139,7 +139,7 @@ def test_an_artifact_says_that_it_is_borrowed() -> None:
 def test_the_published_artifact_never_passes_for_one_of_ours() -> None:
     published = load_artifact("published")
     (warning,) = find_calibration_warnings(published, conditions("openai:gpt-oss-120b@http://localhost/v1"))
-    assert mentions(warning, "paper's own", "prompts", "retriever")
+    assert mentions(warning, "borrowed", "paper's own", "prompts")
 
 
 def test_the_embedded_model_has_a_fit_of_its_own_for_the_words_it_is_asked_in() -> None:

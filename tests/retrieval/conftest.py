@@ -23,7 +23,8 @@ def read() -> Read:
 
     def read_file(path: Path) -> tuple[list[Document], list[str]]:
         complaints: list[str] = []
-        documents = list(reader_for(path.name)(CorpusFile(path, path.name, str(path)), complaints.append))
+        with path.open("rb") as content:
+            documents = list(reader_for(path.name)(CorpusFile(path.name, str(path), content), complaints.append))
         return documents, complaints
 
     return read_file

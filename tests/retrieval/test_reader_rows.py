@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from beliefrag.retrieval.documents import Document, Unreadable
-from beliefrag.retrieval.readers import rows as rows_reader
 from tests.support.messages import mentions
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -68,19 +67,6 @@ def test_gzipped_lines_are_read_and_a_cut_file_gives_what_it_has(tmp_path: Path,
     (tmp_path / "rows.jsonl.gz").write_bytes(b"not gzip")
     with pytest.raises(Unreadable, match="broken gzip"):
         read(tmp_path / "rows.jsonl.gz")
-
-
-def test_a_line_without_end_stops_the_file_before_it_fills_the_memory(
-    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rows_reader, "_LONGEST_LINE", 1 << 20)
-    with gzip.open(tmp_path / "bomb.jsonl.gz", "wb") as bomb:
-        bomb.write(b'{"id": "a", "text": "one"}\n')
-        for _ in range(8):
-            bomb.write(b" " * (1 << 20))
-    documents, complaints = read(tmp_path / "bomb.jsonl.gz")
-    assert [document.id for document in documents] == ["a"]
-    assert len(complaints) == 1 and "line 2" in complaints[0] and "1 MB" in complaints[0]
 
 
 def test_a_table_with_a_text_column_is_a_table_of_texts(tmp_path: Path, read: Read) -> None:

@@ -56,17 +56,6 @@ def test_an_empty_file_is_refused(tmp_path: Path, read: Read, name: str, data: b
         read(tmp_path / name)
 
 
-def test_a_file_too_large_to_be_read_whole_is_refused(
-    tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("beliefrag.retrieval.documents.LARGEST_FILE", 1 << 20)
-    (tmp_path / "big.txt").write_bytes(b"x" * (1 << 20))
-    assert len(read(tmp_path / "big.txt")[0][0].text) == 1 << 20
-    (tmp_path / "big.txt").write_bytes(b"x" * ((1 << 20) + 1))
-    with pytest.raises(Unreadable, match="larger than 1 MB"):
-        read(tmp_path / "big.txt")
-
-
 @pytest.mark.parametrize(
     ("text", "title"),
     [

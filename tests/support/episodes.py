@@ -19,7 +19,7 @@ from beliefrag.models.scripted import Scripted
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode
-from beliefrag.types import Budget, Hit, Passage, Question
+from beliefrag.types import Budget, Hit, Passage, Question, Rules
 from beliefrag.verifiers import build_verifier
 
 
@@ -96,7 +96,8 @@ async def play(
     budget: Budget = Budget(),
     pack: int | None = None,
     verifier: str = "structured",
+    rules: Rules = Rules(),
 ) -> Episode:
     """Runs one episode to its end."""
-    harness = Harness(model, retriever, Prompts.load(), build_verifier(verifier), budget, pack=pack)
+    harness = Harness(model, retriever, Prompts.load(), build_verifier(verifier), budget, pack=pack, rules=rules)
     return await loop.play(Question(question), method or published_method(), harness)

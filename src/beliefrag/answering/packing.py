@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from beliefrag.retrieval.documents import count_words, find_words, split_sentences
-from beliefrag.types import Passage
+from beliefrag.types import Passage, Rules
 
 LEAST_WORDS = 20
 """The smallest limit that makes sense: a title and a short sentence."""
@@ -139,9 +139,10 @@ def pack_passages(
     return selection.pack() or _first_words(held, spans, limit)
 
 
-def describe_packing(retriever: str, limit: int | None) -> str:
-    """Return the retriever's identity with how its hits are packed: a fit on packed evidence holds for no other."""
-    return retriever if limit is None else f"{retriever}, packed to {limit} words"
+def describe_packing(retriever: str, limit: int | None, rules: Rules = Rules()) -> str:
+    """Return the retriever's identity with how its hits are packed and by which rules, as a fit holds for no other."""
+    packed = retriever if limit is None else f"{retriever}, packed to {limit} words"
+    return f"{packed}, {rules}" if rules else packed
 
 
 def find_sentences(text: str) -> list[tuple[int, int]]:

@@ -354,6 +354,10 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
             f"warning: the calibration {setup.record.calibrations[0].name} was fitted or chosen on {seen:,} of these "
             "questions: BeliefRAG's numbers will flatter it"
         )
+    for name, each in setup.record.setups.items():
+        if each.calibration and each.calibration_warnings:
+            why = "; ".join(each.calibration_warnings)
+            yield f"warning: {METHODS.title(name)} decides with the calibration {each.calibration.name}, {why}"
     largest = setup.record.settings.get("max_error")
     if largest is not None and not any(needs_calibration(n) or n in STATE_COLLECTORS for n in spec.method_names):
         keeping = ", ".join(METHODS.title(name) for name in METHODS if needs_calibration(name))

@@ -232,6 +232,7 @@ def set_up(
         },
         prompts=engine.prompts.hashes(),
         budget=settings.budget,
+        rules=settings.rules,
         judge=judge.identity if judge else None,
         seed=spec.seed,
         methods=spec.method_names,
@@ -306,6 +307,7 @@ def _record_method(engine: Engine, name: str, retriever: str, pack: int | None) 
         pack=pack,
         thresholds=parts.thresholds,
         calibration=CalibrationRecord(name=used.name, sha256=used.sha256) if used else None,
+        calibration_warnings=parts.calibration_warnings,
     )
 
 

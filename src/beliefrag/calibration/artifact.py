@@ -382,7 +382,7 @@ def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[
     if not _is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
     elif artifact.origin == "published":
-        found.append("fitted with the paper's own prompts and retriever")
+        found.append("borrowed, fitted with the paper's own prompts and scale of scores")
     if artifact.contaminated:
         found.append("its fit saw questions that were held out")
     found += _other_conditions(artifact, here)

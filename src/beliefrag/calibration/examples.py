@@ -21,7 +21,7 @@ from beliefrag.types import Action, Diagnostics
 from beliefrag.verifiers import build_verifier
 
 DIAGNOSTICS: tuple[str, ...] = tuple(field.name for field in fields(Diagnostics))
-_ASPECTS = (Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.INJECTION, Aspect.BUDGET)
+_ASPECTS = (Aspect.MODEL, Aspect.VERIFIER, Aspect.RETRIEVER, Aspect.PACK, Aspect.INJECTION, Aspect.BUDGET, Aspect.RULES)
 _QUERY_PROMPTS = ("query_writer", "rewriter")
 """Prompts that decide which states are visited, though not what a state means."""
 

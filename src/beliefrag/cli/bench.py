@@ -34,7 +34,7 @@ _Run = Annotated[Path, argument("RUN", "The folder of a run.")]
 
 
 @app.command()
-@with_settings("model", "base_url")
+@with_settings("model", "base_url", "profile")
 def run(
     further: options.FurtherPaths = None,
     *,
@@ -170,7 +170,7 @@ def _show_run() -> Iterator[Callable[[RunProgress], None]]:
         yield take
 
 
-@with_settings("model", "base_url")
+@with_settings("model", "base_url", "profile")
 def study(
     name: Annotated[str, argument("NAME[:KEY=VALUE,...]", "A study of 'beliefrag config extensions', or all.")],
     further: options.FurtherPaths = None,

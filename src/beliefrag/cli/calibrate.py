@@ -73,7 +73,7 @@ def auto(
 
 
 @app.command()
-@with_settings("model", "base_url")
+@with_settings("model", "base_url", "profile")
 def collect(
     further: options.FurtherPaths = None,
     *,

@@ -38,13 +38,15 @@ def index(
         raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
     if not paths:
         raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
-    options = given.read().retrievers
+    settings = given.read()
     with show_index_progress() as progress:
         if to is not None:
-            report = index_paths_to(paths, to, progress=progress, options=options, on=on)
+            report = index_paths_to(
+                paths, to, progress=progress, options=settings.retrievers, on=on, reading=settings.reading
+            )
         else:
             assert out is not None
-            report = beliefrag.index(paths, out, progress=progress, on=on)
+            report = beliefrag.index(paths, out, progress=progress, on=on, reading=settings.reading)
     _print_report(report, str(out or to), as_json=as_json)
 
 

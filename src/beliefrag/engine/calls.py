@@ -16,7 +16,7 @@ from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.belief import NOTHING_OBSERVED
 from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_answer, read_line, read_partial_answer
-from beliefrag.types import Observation, Passage, Question, Usage
+from beliefrag.types import Observation, Passage, Question, Rules, Usage
 from beliefrag.verifiers import VerifierForm
 
 SUFFICIENT = "SUFFICIENT"
@@ -69,6 +69,7 @@ class ModelCalls:
         recorder: Gets every call.
         token_budget: Tokens that all calls but the final answer may take together; None sets no limit.
         packing: How evidence is packed into prompts; None shows whole passages.
+        rules: Where the paper's harness is followed in place of ours.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class ModelCalls:
         token_budget: int | None = None,
         *,
         packing: EvidencePacking | None = None,
+        rules: Rules = Rules(),
     ) -> None:
         self._model = model
         self._prompts = prompts
@@ -87,6 +89,7 @@ class ModelCalls:
         self._recorder = recorder
         self._token_budget = token_budget
         self._packing = packing
+        self.rules = rules
         self._packed: tuple[PackedPassage, ...] | None = None
         self._replies: dict[str, tuple[ChatRequest, ChatReply]] = {}
         self._tokens_per_character = 0.0
@@ -125,6 +128,7 @@ class ModelCalls:
             self._verifier,
             replace(self._recorder, on_text=None),
             packing=self._packing,
+            rules=self.rules,
         )
         calls._replies = dict(self._replies)
         return calls
@@ -181,7 +185,8 @@ class ModelCalls:
             instead: The query to take where the model has only a search to offer that was made already.
         """
         fields = self._describe_search(question, passages, queries)
-        query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(queries))
+        made = () if self.rules.repeat_queries else queries
+        query = await self.ask("query_writer", "query_writer", fields, _make_query_reader(made))
         return _replace_repeated(query, question, passages, queries, instead)
 
     async def correct_query(
@@ -194,7 +199,8 @@ class ModelCalls:
         fields = self._describe_search(question, passages, queries) | {"reason": escape(reason)}
         query = None
         with contextlib.suppress(UnreadableReply):
-            query = await self.ask("rewriter", "query_corrector", fields, _make_query_reader(queries))
+            made = () if self.rules.repeat_queries else queries
+            query = await self.ask("rewriter", "query_corrector", fields, _make_query_reader(made))
         return _replace_repeated(query, question, passages, queries)
 
     def _describe_search(
@@ -216,7 +222,7 @@ class ModelCalls:
 
         def read(reply: ChatReply, repairs: Repairs) -> str:
             written = read_line(reply.text)
-            if is_repeated(written, [query, *queries]):
+            if not self.rules.repeat_queries and is_repeated(written, [query, *queries]):
                 raise ReplyError("That is the same query as before.")
             return written
 
@@ -316,7 +322,9 @@ class ModelCalls:
         shape = [request.schema, request.max_tokens, request.stop]
         key = json.dumps([[m.role, m.content] for m in request.messages] + shape)
         asked, reply = self._replies.get(key, (None, None))
-        if asked and reply and asked.top_logprobs >= request.top_logprobs:
+        # Under the paper's rule each observation is paid for, also of evidence that has not changed.
+        is_shared = not (self.rules.observe_each_step and request.purpose == "verifier")
+        if is_shared and asked and reply and asked.top_logprobs >= request.top_logprobs:
             return reply, False
         if not is_final:
             self._check_budget(request)

@@ -39,7 +39,7 @@ from beliefrag.record import (
 )
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import Action, Budget, Decision, Hit, Question
+from beliefrag.types import Action, Budget, Decision, Hit, Question, Rules
 from beliefrag.verifiers import VerifierForm
 
 _log = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ class Harness:
     """What else shaped the episodes and must be known to judge them: calibration, corpus."""
     pack: int | None = None
     """The most words of evidence that a prompt shows; None shows whole passages."""
+    rules: Rules = Rules()
+    """Where the paper's harness is followed in place of ours."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
 
@@ -178,6 +180,7 @@ class _Player:
             self._log.recorder(),
             harness.budget.tokens,
             packing=None if harness.pack is None else _build_packing(harness.pack, self._evidence),
+            rules=harness.rules,
         )
         self._queries: list[str] = []
         self._rewritten: str | None = None
@@ -222,7 +225,11 @@ class _Player:
         controller = self._method.begin()
         while True:
             try:
-                self._latest = await controller.measure(self._build_view(), self._calls)
+                view = self._build_view()
+                self._latest = await controller.measure(view, self._calls)
+                if self._harness.rules.observe_each_step and view.passages and self._latest.observation is None:
+                    # The method has no use for it, and is charged for it all the same.
+                    await self._calls.verify(self._question, view.verifier_window)
             except TokensSpent:
                 # What was not asked is not known; without tokens only an end is legal, which needs no measurement.
                 self._latest = Measurement()
@@ -294,7 +301,7 @@ class _Player:
             self._rewritten = None
             before = self._evidence.passages
             change = self._evidence.add(hits)
-            repeated = len(change.known) + len(change.refused)
+            repeated = 0 if self._harness.rules.literal_novelty else len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
         search = Search(
             query=query,

@@ -78,7 +78,8 @@ class OpenAICompatible:
     """Asks a server over HTTP; nothing is opened before the first call, so a replay needs no key.
 
     Request fields that the server rejects are left out, remembered and logged. `OPENAI_BASE_URL` and `OPENAI_API_KEY`
-    are the defaults; a server given by its address needs no key. A temperature of None sends none.
+    are the defaults; a server given by its address needs no key. A temperature of None sends none, and without
+    `limit_replies` no limit is sent where a request names none.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class OpenAICompatible:
         *,
         timeout: float = 120.0,
         temperature: float | None = 0.0,
+        limit_replies: bool = True,
     ) -> None:
         if not model.strip():
             raise SettingsError("The model has no name.", remedy="Give the name that the server knows it by.")
@@ -106,8 +108,10 @@ class OpenAICompatible:
         self._model = model
         self._timeout = timeout
         self._temperature = temperature
-        shaping = json.dumps({"temperature": temperature})
-        suffix = "" if temperature == 0 else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
+        self._limit_replies = limit_replies
+        shaping = json.dumps({"temperature": temperature} | ({} if limit_replies else {"limit_replies": False}))
+        usual = temperature == 0 and limit_replies
+        suffix = "" if usual else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
         self._identity = f"openai:{model}@{self._server}{suffix}"
         self._client: openai.AsyncOpenAI | None = None
         self._dialect = _Dialect()
@@ -115,7 +119,7 @@ class OpenAICompatible:
 
     @property
     def identity(self) -> str:
-        """`openai:MODEL@BASE_URL`, and a hash of the temperature unless it is 0."""
+        """`openai:MODEL@BASE_URL`, and a hash of what shapes replies unless it is as usual."""
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
@@ -128,7 +132,8 @@ class OpenAICompatible:
                 stream = CompletionStream(request.on_text, request.stop, hides_start=dialect.hides_thinking)
             started = time.perf_counter()
             try:
-                response = await self._post(body, largest_body(request, body[dialect.max_tokens]), stream)
+                longest = body.get(dialect.max_tokens, dialect.reply_limit)
+                response = await self._post(body, largest_body(request, longest), stream)
                 seconds = time.perf_counter() - started
                 break
             except openai.APIStatusError as error:
@@ -164,7 +169,8 @@ class OpenAICompatible:
             body["stream_options"] = {"include_usage": True}
         if self._temperature is not None:
             body["temperature"] = self._temperature
-        body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
+        if self._limit_replies or request.max_tokens is not None:
+            body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
         if request.top_logprobs and dialect.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.stop and dialect.stop:

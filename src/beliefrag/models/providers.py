@@ -64,13 +64,19 @@ class OpenAIProvider:
 
     default_verifier: ClassVar[str] = "structured"
     temperature: float | None = 0.0
+    limit_replies: bool = True
+    """False sends no max_tokens where a call names none, as the paper."""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
         """Open the model with the name that the server knows."""
         from beliefrag.models.openai_compatible import OpenAICompatible
 
         return OpenAICompatible(
-            address.name, base_url=address.base_url, timeout=address.timeout, temperature=self.temperature
+            address.name,
+            base_url=address.base_url,
+            timeout=address.timeout,
+            temperature=self.temperature,
+            limit_replies=self.limit_replies,
         )
 
 

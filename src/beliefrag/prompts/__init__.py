@@ -96,6 +96,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "rewriter": frozenset({"question", "query", "reason"}),
     "answer": frozenset({"question", "evidence"}),
     "stated_answer": frozenset({"question", "evidence"}),
+    "selector": frozenset({"question", "state", "actions"}),
     "grader": frozenset({"question", "evidence"}),
     "trigger": frozenset({"question", "evidence"}),
     "router": frozenset({"question"}),

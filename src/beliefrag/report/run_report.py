@@ -29,6 +29,7 @@ _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
 _OUTCOMES = ("answered", "stopped", "abstained", "failed")
 _DIGITS = {"tokens": 0, "tokens_in": 0, "tokens_out": 0, "rounds": 2, "actions": 2, "calls": 2, "seconds": 2}
 """Decimal places of the measures that do not have three."""
+CHARGED_EACH_STEP = "every method that searches pays for one observation of the verifier in each step, as in the paper"
 _SHOWN_IDS = 5
 """Of a failure: the ids of questions that are shown."""
 
@@ -123,6 +124,13 @@ def provenance(summary: Summary) -> list[tuple[str, str]]:
         ("judge", run.judge or "none"),
         ("verifier form", run.verifier),
         ("calibration", ", ".join(f"{each.name} {each.sha256[:16]}" for each in run.calibrations) or "none"),
+        *(
+            (f"calibration of {METHODS.title(name)}", "; ".join(each.calibration_warnings))
+            for name, each in run.setups.items()
+            if each.calibration_warnings
+        ),
+        ("charging", CHARGED_EACH_STEP if run.rules.observe_each_step else "methods pay for what they use"),
+        ("further rules", str(run.rules) or "ours"),
         ("retriever", run.searched_with),
         ("budget", _list_pairs(asdict(run.budget))),
         *((f"thresholds of {METHODS.title(name)}", words) for name, words in _describe_thresholds(run)),

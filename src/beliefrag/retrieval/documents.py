@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path, PurePath, PurePosixPath
-from typing import cast
+from pathlib import PurePath, PurePosixPath
+from typing import BinaryIO, cast
 
 from beliefrag.errors import CorpusError
 from beliefrag.types import Passage
 
-LARGEST_FILE = 256 * 1024 * 1024
-"""Bytes of a file that is read whole. Tables of texts (csv, jsonl) are read row by row and have no limit."""
 TARGET = 100
 """Words that a passage is filled up to."""
 LONGEST = 150
@@ -80,14 +78,13 @@ class Unreadable(CorpusError):
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """A file to be read."""
+    """An open file."""
 
-    path: Path
-    """Its real path. It may hold any bytes, so it is opened but never shown."""
     name: str
     """Its printable path below the given folder: the name of the document."""
     source: str
     """Its whole printable path, which people are shown."""
+    content: BinaryIO
 
     @property
     def stem(self) -> str:
@@ -229,12 +226,9 @@ def clean_line(text: str) -> str:
     return " ".join(clean_text(text).split())[:_LONGEST_LINE].rstrip()
 
 
-def read_limited(path: Path) -> bytes:
-    """Return the content of a file, or raise `Unreadable` if it is empty or very large."""
-    with path.open("rb") as file:
-        data = file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise Unreadable(f"is larger than {LARGEST_FILE >> 20} MB; split it, or turn it into jsonl")
+def read_content(file: CorpusFile) -> bytes:
+    """Return the content of a file, or raise `Unreadable` if it is empty."""
+    data = file.content.read()
     if not data.strip():
         raise Unreadable("is empty")
     return data

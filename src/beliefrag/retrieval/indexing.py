@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -19,14 +20,13 @@ from beliefrag.retrieval.documents import (
     FORMATS,
     CorpusFile,
     Unreadable,
-    cut_document,
     format_of,
     printable_path,
-    reader_for,
 )
+from beliefrag.retrieval.isolation import FileReading, ReadingWorkers, open_regular
 from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable
 from beliefrag.retrieval.writer import IndexBusy, IndexWriter, PassageChange
-from beliefrag.types import Passage
+from beliefrag.types import Passage, Reading
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.linked.build import MapBlocks
@@ -36,7 +36,6 @@ _COMMIT_PASSAGES = 20_000
 _COMMIT_SECONDS = 15.0
 _PASSAGES_PER_REPORT = 1000
 _SETTLED_NS = 2_000_000_000
-_MOST_COMPLAINTS = 20
 _LARGEST_REMOTE_BYTES = 32_000_000
 """Larger files are read by the process that writes, because their passages come back from a worker all at once."""
 _WAIT_SECONDS = 120.0
@@ -91,11 +90,24 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to be read."""
+
+    path: str
+    """Its real path. It may hold any bytes, so it is opened but never shown."""
+    name: str
+    """Its printable path below the given folder: the name of the document."""
+    source: str
+    """Its whole printable path, which people are shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class FoundFiles:
     """The files below the given paths."""
 
     roots: tuple[str, ...]
-    files: dict[str, CorpusFile] = field(default_factory=dict)
+    follow_links: bool = False
+    files: dict[str, FoundFile] = field(default_factory=dict)
     """Files of a format that is read, by path."""
     skipped: list[Skipped] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
@@ -115,17 +127,17 @@ def list_paths(paths: Paths) -> list[Path]:
     return [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
 
 
-def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None) -> FoundFiles:
+def find_files(paths: Iterable[str | Path], *, leave_out: Path | None = None, follow_links: bool = False) -> FoundFiles:
     """Find all files to read below some paths, in the same order every time.
 
-    Hidden files and folders are passed over unless they are given, and so are indexes, links to folders, and anything
-    that is not a regular file.
+    Hidden files and folders are passed over unless they are given, and so are indexes, links to folders and links to
+    files outside the given paths, unless links are followed.
     """
     roots = [os.path.realpath(path) for path in paths]
     for root in roots:
         if not os.path.exists(root):  # noqa: PTH110 - names of any bytes stay strings here
             raise CorpusError(f"{printable_path(root)} does not exist.", remedy="Check the path of the documents.")
-    found = FoundFiles(tuple(sorted(set(roots))))
+    found = FoundFiles(tuple(sorted(set(roots))), follow_links)
     for root in found.roots:
         if os.path.isdir(root):  # noqa: PTH112
             for path in _walk_folder(root, os.path.realpath(leave_out) if leave_out else "", found):
@@ -155,74 +167,20 @@ def _walk_folder(root: str, own: str, found: FoundFiles) -> Iterator[str]:
 def _add_file(found: FoundFiles, path: str, name: str) -> None:
     if path in found.files:
         return
-    reason = ""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
-            reason = "is not a regular file"
-        elif format_of(path) is None:
-            ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
-            reason = f"has a format that is not read ({ending or 'no ending'})"
-    except OSError as problem:
-        reason = f"cannot be read: {problem.strerror}"
-    if reason:
-        found.skipped.append(Skipped(printable_path(path), reason))
+    real = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114
+    if format_of(path) is None:
+        ending = printable_path(os.path.splitext(path)[1])  # noqa: PTH122
+        reason = f"has a format that is not read ({ending or 'no ending'})"
+    elif found.follow_links or any(_is_below(real, root) for root in found.roots):
+        found.files[path] = FoundFile(real, printable_path(name), printable_path(path))
+        return
     else:
-        found.files[path] = CorpusFile(Path(path), printable_path(name), printable_path(path))
+        reason = "is a link to a file elsewhere (setting reading.follow_links)"
+    found.skipped.append(Skipped(printable_path(path), reason))
 
 
 def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
-
-
-class FileReading:
-    """Reads a file and cuts it into passages as it is iterated over; `Unreadable` ends the iteration."""
-
-    def __init__(self, file: CorpusFile) -> None:
-        self._file = file
-        self._complaints: list[str] = []
-        self._further = 0
-        self._loaded: list[Passage] | None = None
-        self._reason = ""
-        self.passages = 0
-        """How many there were so far."""
-
-    def load(self) -> None:
-        """Read the whole file into memory, so that a worker can send it back."""
-        passages: list[Passage] = []
-        try:
-            passages.extend(self)
-        except Unreadable as problem:
-            self._reason = problem.message
-        self._loaded, self.passages = passages, 0
-
-    def __iter__(self) -> Iterator[Passage]:
-        for passage in self._read() if self._loaded is None else self._loaded:
-            self.passages += 1
-            yield passage
-        reason = self._reason or ("" if self.passages or self._complaints else "holds no text")
-        if reason:
-            raise Unreadable(reason)
-
-    def complaints(self) -> list[str]:
-        """Return what was left out: the first few cases, and how many more there were."""
-        return self._complaints + ([f"{self._further} more problems like these"] if self._further else [])
-
-    def _read(self) -> Iterator[Passage]:
-        try:
-            for document in reader_for(self._file.path.name)(self._file, self._complain):
-                yield from cut_document(document)
-        except Unreadable:
-            raise
-        except Exception as problem:
-            # A parser may fail in any way on a broken file, which is then skipped.
-            reason = " ".join(str(problem).split())[:200]
-            raise Unreadable(f"cannot be read ({type(problem).__name__}: {reason})") from problem
-
-    def _complain(self, what: str) -> None:
-        if len(self._complaints) < _MOST_COMPLAINTS:
-            self._complaints.append(what)
-        else:
-            self._further += 1
 
 
 def index_paths(
@@ -232,6 +190,7 @@ def index_paths(
     progress: OnProgress | None = None,
     names: bool = True,
     on: str | None = None,
+    reading: Reading = Reading(),
 ) -> IndexReport:
     """Index all documents below some paths; run it again to take in what changed, or to complete a killed run.
 
@@ -241,10 +200,11 @@ def index_paths(
         progress: Called as the work goes on.
         names: Whether to make the graph of names too, which linked retrieval needs.
         on: `ray` or `ray:ADDRESS`, to read files and find names on a Ray cluster; the index is the same.
+        reading: What reading a file may take, and whether links are followed.
     """
     began = time.monotonic()
     target, given = Path(out), list_paths(paths)
-    found = find_files(given, leave_out=target)
+    found = find_files(given, leave_out=target, follow_links=reading.follow_links)
     made_here = not target.exists()
     try:
         with ExitStack() as closing:
@@ -254,7 +214,8 @@ def index_paths(
                 from beliefrag.ray_cluster import open_ray_map  # noqa: PLC0415
 
                 map_items = closing.enter_context(open_ray_map(on))
-            work = _Refresh(writer, found, progress or (lambda _: None))
+            workers = closing.enter_context(ReadingWorkers(reading))
+            work = _Refresh(writer, found, progress or (lambda _: None), workers)
             work.run(map_items if on else None)
             if not len(writer):
                 raise _empty_corpus_error(given, work.skipped)
@@ -286,14 +247,19 @@ def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:
 
 
 def docs_index(
-    paths: Iterable[str | Path], cache: str | Path, *, progress: OnProgress | None = None, on: str | None = None
+    paths: Iterable[str | Path],
+    cache: str | Path,
+    *,
+    progress: OnProgress | None = None,
+    on: str | None = None,
+    reading: Reading = Reading(),
 ) -> tuple[Bm25Index, IndexReport]:
     """Open an up-to-date index of some documents in the cache; one that is damaged or older is built again."""
     documents = list(paths)
     place = docs_index_path(documents, cache)
 
     def refresh() -> tuple[Bm25Index, IndexReport]:
-        report = index_paths(documents, place, progress=progress, names=False, on=on)
+        report = index_paths(documents, place, progress=progress, names=False, on=on, reading=reading)
         return Bm25Index.open(place), report
 
     try:
@@ -326,18 +292,25 @@ def _empty_corpus_error(given: list[Path], skipped: list[Skipped]) -> EmptyCorpu
 
 class _ChangedFile(NamedTuple):
     path: str
-    file: CorpusFile
+    found: FoundFile
     stamp: _Stamp
     sha256: str
+    content: BufferedReader
+
+    def begin(self, workers: ReadingWorkers) -> FileReading:
+        return workers.begin(CorpusFile(self.found.name, self.found.source, self.content))
 
 
 class _Refresh:
     """The work of one run, and the count of it."""
 
-    def __init__(self, writer: IndexWriter, found: FoundFiles, on_progress: OnProgress) -> None:
+    def __init__(
+        self, writer: IndexWriter, found: FoundFiles, on_progress: OnProgress, workers: ReadingWorkers
+    ) -> None:
         self._writer = writer
         self._found = found
         self._on_progress = on_progress
+        self._workers = workers
         self._done = 0
         self._committed_at = time.monotonic()
         self.read = self.unchanged = self.removed = self.passages_added = self.passages_removed = 0
@@ -348,74 +321,107 @@ class _Refresh:
         for path in [path for path in self._writer.files if self._found.has_lost(path)]:
             self._remove_file(path, printable_path(path))
             self.removed += 1
-        changed = self._find_changed()
-        readings = map_on_workers(_read_remotely, changed) if map_on_workers else map(_begin_reading, changed)
-        for each, reading in readings:
-            try:
-                self._take_in(each, reading)
-            except OSError as problem:
-                self._skip(each.file, f"cannot be read: {problem.strerror or problem}")
-            self._done += 1
-            waited = time.monotonic() - self._committed_at
-            # An index is never committed empty.
-            if len(self._writer) and (self._writer.uncommitted >= _COMMIT_PASSAGES or waited > _COMMIT_SECONDS):
-                self._writer.commit()
-                self._committed_at = time.monotonic()
+        readings = self._read_on_ray(map_on_workers) if map_on_workers else self._read_here()
+        with closing(readings):
+            for each, reading in readings:
+                with each.content:
+                    self._take_in(each, reading)
+                self._done += 1
+                waited = time.monotonic() - self._committed_at
+                # An index is never committed empty.
+                if len(self._writer) and (self._writer.uncommitted >= _COMMIT_PASSAGES or waited > _COMMIT_SECONDS):
+                    self._writer.commit()
+                    self._committed_at = time.monotonic()
+
+    def _read_here(self) -> Generator[tuple[_ChangedFile, FileReading]]:
+        ahead: deque[tuple[_ChangedFile, FileReading]] = deque()
+        try:
+            for changed in self._find_changed():
+                ahead.append((changed, changed.begin(self._workers)))
+                if len(ahead) >= self._workers.ahead:
+                    yield ahead.popleft()
+            while ahead:
+                yield ahead.popleft()
+        finally:
+            for changed, _ in ahead:
+                changed.content.close()
+
+    def _read_on_ray(self, map_on_workers: MapBlocks) -> Generator[tuple[_ChangedFile, FileReading]]:
+        """Read files on a cluster; what is large or differs there is read here."""
+        ahead: deque[_ChangedFile] = deque()
+
+        def describe() -> Iterator[tuple[FoundFile, _Stamp, Reading]]:
+            for changed in self._find_changed():
+                ahead.append(changed)
+                yield changed.found, changed.stamp, self._workers.limits
+
+        try:
+            for loaded in map_on_workers(_read_remotely, describe()):
+                changed = ahead.popleft()
+                yield changed, loaded or changed.begin(self._workers)
+        finally:
+            for changed in ahead:
+                changed.content.close()
 
     def _find_changed(self) -> Iterator[_ChangedFile]:
         """Yield the files whose content is not what it was when they were indexed."""
-        for path, file in self._found.files.items():
-            self._report(file, 0)
+        for path, found in self._found.files.items():
+            self._report(found, 0)
+            changed = None
             try:
-                changed = self._compare_file(path, file)
+                changed = self._open_changed(path, found)
+            except Unreadable as problem:
+                self._remove_file(path, found.source)
+                self._skip(found, problem.message)
             except OSError as problem:
-                self._skip(file, f"cannot be read: {problem.strerror or problem}")
-                changed = None
+                self._skip(found, f"cannot be read: {problem.strerror or problem}")
             if changed:
                 yield changed
             else:
                 self._done += 1
 
-    def _compare_file(self, path: str, file: CorpusFile) -> _ChangedFile | None:
+    def _open_changed(self, path: str, found: FoundFile) -> _ChangedFile | None:
         known = self._writer.files.get(path)
-        stamp = _file_stamp(file)
-        if known and known.sha256 and known == IndexedFile(known.sha256, *stamp):
-            self.unchanged += 1
-            return None
-        with file.path.open("rb") as content:
+        with ExitStack() as closing_content:
+            content = closing_content.enter_context(open_regular(found.path))
+            stamp = _file_stamp(content)
+            if known and known.sha256 and known == IndexedFile(known.sha256, *stamp):
+                self.unchanged += 1
+                return None
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        if known and known.sha256 == digest:
-            self.unchanged += 1
-            self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp)))
-            return None
-        return _ChangedFile(path, file, stamp, digest)
+            if known and known.sha256 == digest:
+                self.unchanged += 1
+                self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp)))
+                return None
+            closing_content.pop_all()
+            return _ChangedFile(path, found, stamp, digest, content)
 
     def _take_in(self, changed: _ChangedFile, reading: FileReading) -> None:
-        path, file = changed.path, changed.file
+        path, found = changed.path, changed.found
         # Without a hash at first: after a kill, the next run knows it to be half done.
         self._writer.record(path, IndexedFile())
         try:
-            self._count(self._writer.put_source(file.source, self._report_passages(file, reading)))
+            self._count(self._writer.put_source(found.source, self._report_passages(found, reading)))
         except Unreadable as problem:
-            self._remove_file(path, file.source)
-            self._skip(file, problem.message)
+            self._remove_file(path, found.source)
+            self._skip(found, problem.message)
             return
         finally:
             for complaint in reading.complaints():
-                self._skip(file, complaint)
+                self._skip(found, complaint)
         if not reading.passages:
             self._writer.record(path, None)
             return
         self.read += 1
-        if _file_stamp(file) != changed.stamp:
-            self._skip(file, "changed while it was read; run again to take in the change")
+        if _file_stamp(changed.content) != changed.stamp:
+            self._skip(found, "changed while it was read; run again to take in the change")
             return
         self._writer.record(path, IndexedFile(changed.sha256, *_settled_stamp(changed.stamp)))
 
-    def _report_passages(self, file: CorpusFile, reading: FileReading) -> Iterator[Passage]:
+    def _report_passages(self, found: FoundFile, reading: FileReading) -> Iterator[Passage]:
         for passage in reading:
             if reading.passages % _PASSAGES_PER_REPORT == 0:
-                self._report(file, reading.passages)
+                self._report(found, reading.passages)
             yield passage
 
     def _remove_file(self, path: str, source: str) -> None:
@@ -426,30 +432,29 @@ class _Refresh:
         self.passages_added += change.added
         self.passages_removed += change.removed
 
-    def _skip(self, file: CorpusFile, reason: str) -> None:
-        self.skipped.append(Skipped(file.source, reason))
+    def _skip(self, found: FoundFile, reason: str) -> None:
+        self.skipped.append(Skipped(found.source, reason))
 
-    def _report(self, file: CorpusFile, within: int) -> None:
-        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, file.source))
-
-
-def _begin_reading(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
-    return changed, FileReading(changed.file)
+    def _report(self, found: FoundFile, within: int) -> None:
+        self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, found.source))
 
 
-def _read_remotely(changed: _ChangedFile) -> tuple[_ChangedFile, FileReading]:
-    """Read a file on a worker; one that is large or differs there is left to the process that writes."""
-    reading = FileReading(changed.file)
-    with suppress(OSError):
+def _read_remotely(asked: tuple[FoundFile, _Stamp, Reading]) -> FileReading | None:
+    """Read a file in a process of a cluster; None leaves one that is large or differs there to the one that writes."""
+    found, stamp, limits = asked
+    with suppress(OSError, Unreadable), open_regular(found.path) as content:
         # The last time depends on the machine that a folder is mounted on.
-        if changed.stamp[0] <= _LARGEST_REMOTE_BYTES and _file_stamp(changed.file)[:2] == changed.stamp[:2]:
-            reading.load()
-    return changed, reading
+        if stamp[0] <= _LARGEST_REMOTE_BYTES and _file_stamp(content)[:2] == stamp[:2]:
+            with ReadingWorkers(limits) as workers:
+                reading = workers.begin(CorpusFile(found.name, found.source, content))
+                reading.load()
+            return reading
+    return None
 
 
-def _file_stamp(file: CorpusFile) -> _Stamp:
+def _file_stamp(content: BufferedReader) -> _Stamp:
     """Return what changes with the content of a file: its size and its times."""
-    status = file.path.stat()
+    status = os.fstat(content.fileno())
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

@@ -14,7 +14,7 @@ from beliefrag.policy import ScoreScale
 from beliefrag.registry import ExtensionChoice, Registry
 from beliefrag.retrieval.documents import printable_path
 from beliefrag.settings import cache_dir
-from beliefrag.types import Hit, Passage
+from beliefrag.types import Hit, Passage, Reading
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.bm25 import Bm25Index
@@ -61,6 +61,7 @@ class PassageSource:
         index: str | Path | None = None,
         passages: Iterable[Passage] | None = None,
         progress: OnProgress | None = None,
+        reading: Reading = Reading(),
     ) -> None:
         given = sum(each is not None for each in (docs, index, passages))
         if given > 1:
@@ -70,6 +71,7 @@ class PassageSource:
         self._index = None if index is None else Path(index)
         self._passages = passages
         self._progress = progress
+        self._reading = reading
         self._opened: Bm25Index | None = None
         self.report: IndexReport | None = None
         """What was read and what was skipped, once the documents were read."""
@@ -135,7 +137,7 @@ class PassageSource:
         if self._index is not None:
             return Bm25Index.open(self._index)
         if self._docs is not None:
-            index, self.report = docs_index(self._docs, cache_dir(), progress=self._progress)
+            index, self.report = docs_index(self._docs, cache_dir(), progress=self._progress, reading=self._reading)
             return index
         raise SettingsError("Needs one source of passages, and none were given.", remedy=_ONE_SOURCE)
 

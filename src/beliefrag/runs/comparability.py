@@ -26,6 +26,7 @@ class Aspect(StrEnum):
     RETRIEVER = "retriever"
     PACK = "pack"
     BUDGET = "budget"
+    RULES = "rule"
     THRESHOLDS = "threshold"
     SEED = "seed"
     INJECTION = "injection"
@@ -82,6 +83,8 @@ def _values(
     match aspect:
         case Aspect.BUDGET:
             found = {("", name): value for name, value in asdict(run.budget).items()}
+        case Aspect.RULES:
+            found = {("", name): value for name, value in asdict(run.rules).items()}
         case Aspect.THRESHOLDS:
             held = {method: asdict(run.setups[method].thresholds) for method in methods}
             found = {(method, name): value for method, values in held.items() for name, value in values.items()}

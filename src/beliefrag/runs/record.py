@@ -22,7 +22,7 @@ from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.retrieval.injection import check_shares, describe_shares
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Prices
-from beliefrag.types import Budget, Usage
+from beliefrag.types import Budget, Rules, Usage
 
 FORMAT: Final = 3
 """The version of the two files of a run."""
@@ -89,6 +89,8 @@ class MethodRecord(_Strict):
     """The most words of evidence that a prompt showed; None where prompts showed whole passages."""
     thresholds: Thresholds
     calibration: CalibrationRecord | None = None
+    calibration_warnings: tuple[str, ...] = ()
+    """Why its probabilities may be off in this run, such as that it is borrowed."""
 
 
 class RunRecord(_Strict):
@@ -107,6 +109,8 @@ class RunRecord(_Strict):
     """What each method brought."""
     prompts: Mapping[str, str]
     budget: Budget
+    rules: Rules = Rules()
+    """Where the paper's harness was followed in place of ours."""
     judge: str | None
     """The judge's identity; None while nothing was judged."""
     seed: int
@@ -154,8 +158,11 @@ class RunRecord(_Strict):
     @property
     def searched_with(self) -> str:
         """The retriever, packing and injection: what is fitted on such states holds for such states."""
-        shown = "; ".join(dict.fromkeys(describe_packing(each.retriever, each.pack) for each in self.setups.values()))
+        shown = "; ".join(dict.fromkeys(map(self._describe_search, self.setups.values())))
         return f"{shown}, with {self.injection}" if self.injection else shown
+
+    def _describe_search(self, setup: MethodRecord) -> str:
+        return describe_packing(setup.retriever, setup.pack, self.rules)
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from beliefrag.errors import SettingsError
+from beliefrag.retrieval.documents import Unreadable
 from beliefrag.retrieval.indexing import (
     IndexProgress,
     IndexReport,
@@ -22,10 +23,11 @@ from beliefrag.retrieval.indexing import (
     find_files,
     list_paths,
 )
+from beliefrag.retrieval.isolation import open_regular
 from beliefrag.retrieval.protocol import RETRIEVERS
 from beliefrag.retrieval.store import CorpusState, passage_digest
 from beliefrag.settings import cache_dir
-from beliefrag.types import Passage
+from beliefrag.types import Passage, Reading
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.engines.opensearch import OpenSearchWriter
@@ -147,6 +149,7 @@ def index_paths_to(
     progress: OnProgress | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     on: str | None = None,
+    reading: Reading = Reading(),
 ) -> IndexReport:
     """Index all documents below some paths on an engine elsewhere; run it again to take in what changed.
 
@@ -162,8 +165,8 @@ def index_paths_to(
     # Opened first: an engine that cannot be reached is reported before documents are read.
     writer: EngineWriter = getattr(module, _WRITERS[choice.name])(choice.options)
     try:
-        found = find_files(given)
-        index, report = docs_index(given, cache_dir(), progress=progress, on=on)
+        found = find_files(given, follow_links=reading.follow_links)
+        index, report = docs_index(given, cache_dir(), progress=progress, on=on, reading=reading)
     except BaseException:
         writer.close()
         raise
@@ -174,8 +177,8 @@ def index_paths_to(
         if source not in read:
             return found.has_lost(source)
         try:
-            read[source].path.open("rb").close()
-        except OSError:
+            open_regular(read[source].path).close()
+        except (OSError, Unreadable):
             return False  # Its content is unknown, so what the engine has of it stays.
         return True
 

@@ -14,14 +14,13 @@ from docx.table import Table
 from lxml import etree  # type: ignore[import-untyped]
 
 from beliefrag.retrieval.documents import (
-    LARGEST_FILE,
     Complain,
     CorpusFile,
     Document,
     Unreadable,
     clean_line,
     clean_text,
-    read_limited,
+    read_content,
 )
 from beliefrag.retrieval.readers.text_files import Outline, write_documents
 
@@ -30,14 +29,10 @@ _HEADING = re.compile(r"Heading ([1-6])")
 
 def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a .docx file; its title is the one in its properties, else its first heading of level 0 or 1."""
-    data = read_limited(file.path)
+    data = read_content(file)
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise Unreadable("is encrypted or in the old .doc format; save it as an open .docx")
     try:
-        # A small file can unpack to terabytes, so its table of contents is checked first.
-        with zipfile.ZipFile(BytesIO(data)) as parts:
-            if sum(part.file_size for part in parts.infolist()) > LARGEST_FILE:
-                raise Unreadable(f"unpacks to more than {LARGEST_FILE >> 20} MB")
         word = docx.Document(BytesIO(data))
         outline = _outline(word)
         title = clean_line(word.core_properties.title or "") or _first_heading(word)

@@ -19,7 +19,7 @@ from beliefrag.retrieval.documents import (
     clean_line,
     clean_text,
     count_visible,
-    read_limited,
+    read_content,
 )
 
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
@@ -30,7 +30,7 @@ def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read the text layer of a PDF. A page that cannot be read is reported, and the others are kept."""
     # pypdf logs every oddity that it repairs.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-    reader = _open_pdf(read_limited(file.path))
+    reader = _open_pdf(read_content(file))
     pages = [clean_text(_read_page(reader, number, complain)) for number in range(len(reader.pages))]
     pages = [_BROKEN_WORD.sub("", page) for page in pages]
     text = "\n\n".join(pages)

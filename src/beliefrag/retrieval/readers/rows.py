@@ -21,7 +21,6 @@ from beliefrag.retrieval.documents import (
     make_storable,
 )
 
-_LONGEST_LINE = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_CELL = 16 * 1024 * 1024
 _SAMPLE = 64 * 1024
@@ -50,23 +49,18 @@ def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> D
 def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
     number = 0
-    is_packed = file.path.name.lower().endswith(".gz")
-    with gzip.open(file.path, "rb") if is_packed else file.path.open("rb") as lines:
-        try:
-            while line := lines.readline(_LONGEST_LINE):
-                number += 1
-                if len(line) == _LONGEST_LINE:
-                    complain(f"line {number} is longer than {_LONGEST_LINE >> 20} MB; reading stopped there")
-                    return
-                if line.strip():
-                    try:
-                        yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line, f"line {number}")
-                    except BadRow as problem:
-                        complain(f"line {number} {problem}")
-        except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-            if number == 0:
-                raise Unreadable("is a broken gzip file") from problem
-            complain(f"the gzip data ends or breaks after line {number}")
+    lines = gzip.GzipFile(fileobj=file.content) if file.name.lower().endswith(".gz") else file.content
+    try:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line, f"line {number}")
+                except BadRow as problem:
+                    complain(f"line {number} {problem}")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
+        if number == 0:
+            raise Unreadable("is a broken gzip file") from problem
+        complain(f"the gzip data ends or breaks after line {number}")
 
 
 def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
@@ -82,15 +76,15 @@ def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
 def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a .csv or .tsv file whose first row names the columns: `text`, `id`, `title`, or `column: value` pairs."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    with file.path.open("rb") as raw:
-        sample = raw.read(_SAMPLE)
-        if not sample.strip():
-            raise Unreadable("is empty")
-        encoding = detect_encoding(sample, whole=len(sample) < _SAMPLE)
-        raw.seek(0)
-        header = sample.decode(encoding, "replace").partition("\n")[0]
-        delimiter = max(",\t;|", key=header.count)
-        rows = csv.reader(TextIOWrapper(raw, encoding, "replace", newline=""), delimiter=delimiter)
+    sample = file.content.read(_SAMPLE)
+    if not sample.strip():
+        raise Unreadable("is empty")
+    encoding = detect_encoding(sample, whole=len(sample) < _SAMPLE)
+    file.content.seek(0)
+    header = sample.decode(encoding, "replace").partition("\n")[0]
+    delimiter = max(",\t;|", key=header.count)
+    with TextIOWrapper(file.content, encoding, "replace", newline="") as lines:
+        rows = csv.reader(lines, delimiter=delimiter)
         try:
             columns = [clean_line(name) for name in next(rows, [])]
             texts = {name.lower(): place for place, name in reversed(list(enumerate(columns)))}

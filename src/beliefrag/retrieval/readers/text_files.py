@@ -16,7 +16,7 @@ from beliefrag.retrieval.documents import (
     count_visible,
     count_words,
     decode,
-    read_limited,
+    read_content,
 )
 
 ENTRY = 10
@@ -45,7 +45,7 @@ _STEP = 3
 
 def read_plain_text(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a text file; a page that is laid out like a manual page is cut at its headings and entries."""
-    text = decode(read_limited(file.path))
+    text = decode(read_content(file))
     outline = _manual_page(text)
     if outline is None:
         start = Mark(0, anchor="")
@@ -56,7 +56,7 @@ def read_plain_text(file: CorpusFile, complain: Complain) -> Iterator[Document]:
 
 def read_markdown(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a Markdown file. Front matter is left out, but its title is used."""
-    text = decode(read_limited(file.path))
+    text = decode(read_content(file))
     front = _FRONT_MATTER.match(text)
     named = _FRONT_TITLE.search(front[1]) if front else None
     body = text[front.end() :] if front else text

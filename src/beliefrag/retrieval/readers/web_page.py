@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_line, decode, read_limited
+from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_line, decode, read_content
 from beliefrag.retrieval.readers.text_files import ENTRY, Outline, write_documents
 
 _UNSEEN = re.compile("script|style|template|noscript|head|svg|math|iframe|object|canvas|audio|video")
@@ -22,7 +22,7 @@ _HEADING = re.compile("h[1-6]")
 
 def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
-    data = read_limited(file.path)
+    data = read_content(file)
     declared = _CHARSET.search(data, 0, 4096)
     text = decode(data, declared[1].decode() if declared else "")
     parser = etree.HTMLParser(
