@@ -29,7 +29,4 @@ def test_a_part_with_benchmark_files_is_unchanged(name: str) -> None:
 def test_a_difference_is_named_by_item_and_field() -> None:
     frozen: golden.Items = {"a": {"f1": 0.5, "ids": ["p1"]}, "b": {"f1": 1.0}}
     computed: golden.Items = {"a": {"f1": 0.5 + 1e-12, "ids": ["p2"]}}
-    assert list(golden.compare_items(frozen, computed, 1e-9)) == [
-        "a: ids was ['p1'] and is now ['p2']",
-        "b: missing",
-    ]
+    assert list(golden.compare_items(frozen, computed, 1e-9)) == ["a: ids was ['p1'] and is now ['p2']", "b: missing"]

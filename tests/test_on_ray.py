@@ -221,10 +221,7 @@ def test_an_index_made_on_ray_is_the_one_that_a_single_process_makes(nodes: RayN
     # The engine stores passages in an order of its own; of the same order the same graph is made.
     graphs = [Arrays(), Arrays()]
     with open_ray_map("ray") as map_items:
-        headers = [
-            build_graph(other.read_rows(), graphs[0]),
-            build_graph(other.read_rows(), graphs[1], map_items),
-        ]
+        headers = [build_graph(other.read_rows(), graphs[0]), build_graph(other.read_rows(), graphs[1], map_items)]
     assert headers[0] == headers[1]
     assert len(graphs[0].read("home_passage", np.int32)) > 10
     for name in ("words", "home_passage", "named_passage", "named_name", "shared_passage"):

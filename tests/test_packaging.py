@@ -29,10 +29,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_the_wheel_is_typed_and_holds_no_tests(wheel: Path) -> None:
+def test_the_wheel_is_typed_and_holds_the_built_pages_and_no_tests(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert "beliefrag/py.typed" in names
+    pages = {path.name for path in (ROOT / "src" / "beliefrag" / "web" / "view" / "assets").iterdir()}
+    assert {name.rpartition("/")[2] for name in names if name.startswith("beliefrag/web/view/assets/")} == pages
     assert not [name for name in names if "tests/" in name or "benchmarks/" in name]
 
 

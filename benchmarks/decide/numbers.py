@@ -21,14 +21,13 @@ from beliefrag.runs.statistics import (
     mean_over_datasets,
     pareto_front,
     resample_means,
-    share_on_front,
 )
 from benchmarks.decide.episodes import EpisodeRow
 from benchmarks.decide.probability import judge_probabilities, read_told
 from benchmarks.decide.runs import RUNS
 from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
 
-__all__ = ["FACTOID", "FEWEST", "collect_numbers", "title_of"]
+__all__ = ["FACTOID", "FEWEST", "collect_numbers", "share_on_front", "title_of"]
 
 FEWEST = 10
 """The fewest questions of a set that a mean is shown of."""
@@ -199,3 +198,14 @@ def _find_frontier(found: Mapping[Side, Values]) -> dict[str, Any] | None:
 def _make_columns(sides: Mapping[Side, Values], dataset: str, measure: str, ids: Sequence[str]) -> Floats:
     """Gives a row for each question and a column for each method."""
     return np.array([[values[dataset][measure][each] for values in sides.values()] for each in ids])
+
+
+def share_on_front(datasets: Mapping[str, tuple[Floats, Floats]]) -> list[float]:
+    """Return for each method the share of resamples in which it is on the Pareto front of the means over datasets.
+
+    Each dataset has its cost and its quality, with a row per question and a column per method. Questions are resampled
+    within each dataset.
+    """
+    drawn = [resample_means(np.hstack(datasets[name]), (0, k)) for k, name in enumerate(sorted(datasets))]
+    cost, quality = np.split(np.mean(drawn, axis=0), 2, axis=-1)
+    return [float(share) for share in pareto_front(cost, quality).mean(axis=0)]

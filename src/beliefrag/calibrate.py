@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import Result, format_duration, run_to_end
+from beliefrag.bench.benchmark import Result, format_duration
 from beliefrag.bench.made_questions import (
     CALLS_PER_QUESTION,
     TOKENS_PER_CALL,
@@ -26,6 +26,7 @@ from beliefrag.bench.made_questions import (
     make_dataset,
     make_questions,
 )
+from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import collection_spec
 from beliefrag.calibration.artifact import (
@@ -34,6 +35,7 @@ from beliefrag.calibration.artifact import (
     count_guarantees_in_file,
     find_calibration_warnings,
     load_artifact,
+    saved_artifact_path,
     select_artifact,
     shipped_artifacts,
     write_artifact,
@@ -50,17 +52,18 @@ from beliefrag.calibration.risk import (
 from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_thresholds
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
-from beliefrag.opening import open_model
+from beliefrag.opening import choose_verifier, open_model, run_to_end
 from beliefrag.policy import ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
 from beliefrag.report.run_report import format_usage
 from beliefrag.report.table import Column, Table
-from beliefrag.retrieval import docs_index
+from beliefrag.retrieval import PassageSource
 from beliefrag.runs.partitions import Partition, partition
+from beliefrag.runs.record import in_dollars
 from beliefrag.runs.states import Label, read_trajectories
 from beliefrag.runs.summary import MEASURES
-from beliefrag.settings import Settings, cache_dir, load_settings
+from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage, Question, Usage
 
 Folders = str | Path | Sequence[str | Path]
@@ -254,26 +257,27 @@ class AutoPlan:
     passages: int
     questions: int
     making: Usage
-    asking: Usage | None
-    """None where the cost of a part is unknown."""
+    asking: Usage
     seconds: float
     """Of the asking, which follows the making."""
+    dollars: str
+    """What both cost, in words."""
 
     def __str__(self) -> str:
-        asking = f"{format_usage(self.asking)}, {format_duration(self.seconds)}" if self.asking else "an unknown cost"
         return (
             f"{self.questions:,} questions are made from {self.passages:,} passages and asked, about "
-            f"{format_usage(self.making)} to make them, and {asking} to ask them; less where the cache has replies"
+            f"{format_usage(self.making)} to make them, and {format_usage(self.asking)}, "
+            f"{format_duration(self.seconds)} to ask them; less where the cache has replies; money: {self.dollars}"
         )
 
 
 def auto(
     docs: Folders,
     *,
-    out: str | Path,
-    n: int = 120,
+    out: str | Path | None = None,
+    n: int = 80,
     method: str | None = None,
-    searches: bool = True,
+    feedback: str | Path | None = None,
     name: str | None = None,
     seed: int = 0,
     settings: Settings | None = None,
@@ -285,25 +289,32 @@ def auto(
     """Calibrate a model on questions that it makes from your own documents. This asks the model.
 
     Questions that need one passage, questions that need two, and questions whose passage is taken out are made, checked
-    and asked. The fit is made on one part of them, chosen on another, and its quality is measured on the rest. A call
-    with the same arguments continues where one was ended, if replies are cached.
+    and asked, and so are those of a file of `feedback`. A call with the same arguments continues where one was ended,
+    if replies are cached. The questions and the states go into a folder beside the calibration.
 
-    The questions and the states go into a folder beside `out`. Lean searches where its first answer is unsure, unless
-    `searches` is off. If `confirm` returns False, no model is asked and the result is None. `progress` is called with
-    how many questions are made and wanted, `run_progress` while they are asked.
+    Without `out` the calibration goes to the user's settings folder. From then on it is used for these documents
+    wherever the settings name no other; deleting the file ends that.
+
+    If `confirm` returns False, no model is asked and the result is None. `progress` is called with how many questions
+    are made and wanted, `run_progress` while they are asked.
     """
     chosen = settings or use_server_model(load_settings({}).settings)
     if n < 10:
         raise SettingsError(f"{n} questions are too few to fit anything on.", remedy="Make at least 10.")
-    path = Path(out)
+    used = (method or chosen.method).partition(":")[0]
+    source = PassageSource(docs=_folders(docs))
+    model = open_model(chosen)
+    form = choose_verifier(chosen, used).partition(":")[0]
+    path = saved_artifact_path(model.identity, form, source.documents) if out is None else Path(out)
     lost = count_guarantees_in_file(path)
     folder = path.with_name(f"{path.stem}.questions")
-    used = (method or chosen.method).partition(":")[0]
-    spec = collection_spec(bench.RunSpec(judge=False), method=used, searches=searches)
-    index, _ = docs_index(_folders(docs), cache_dir())
+    spec = collection_spec(bench.RunSpec(judge=False), method=used, searches=False)
+    index = source.open_index()
     passages = index.first(len(index))
+    labelled = () if feedback is None else (load_user_questions(Path(feedback), passages),)
     seeds = draw_seeds(passages, n, seed=seed)
     if confirm is not None and not confirm(_plan(seeds[:n], passages, spec, settings=chosen, folder=folder)):
+        run_to_end(model.aclose())
         return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -311,12 +322,20 @@ def auto(
         raise SettingsError(
             f"The folder {folder} for the questions cannot be made: {error.strerror}.", remedy="Name another --out."
         ) from None
-    made, rejected = run_to_end(_make(seeds, n, chosen, concurrency or chosen.concurrency, progress))
+    prompts, at_once = Prompts.load(chosen.prompts), concurrency or chosen.concurrency
+
+    async def make() -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
+        try:
+            return await make_questions(model, prompts, seeds, n, at_once=at_once, progress=progress)
+        finally:
+            await model.aclose()
+
+    made, rejected = run_to_end(make())
     dataset = make_dataset(_MADE, made, passages)
     file = folder / "questions.jsonl"
     file.write_text("".join(f"{each.record()}\n" for each in made), encoding="utf-8")
     bench.run(
-        replace(spec, datasets=(dataset,)),
+        replace(spec, datasets=(dataset, *labelled)),
         out=folder / "states",
         settings=chosen,
         concurrency=concurrency,
@@ -328,6 +347,7 @@ def auto(
     held_out = sum(partition(each.id) is Partition.XHOLD for each in made)
     # What was made, by its kind, and what was rejected, by the reason.
     rows = [(f"{kind}", f"{count}") for kind, count in Counter(each.kind for each in made).items()]
+    rows += [(f"of {each.name}", f"{len(each.questions)}") for each in labelled]
     rows += [(f"rejected: {reason}", f"{count}") for reason, count in sorted(rejected.items())]
     few = (f"only {held_out} held-out questions say how good it is: ask for more with -n",)
     return replace(
@@ -351,24 +371,16 @@ def _plan(
     )
     dataset = Dataset(_MADE, placeholders, tuple(passages), Card(name=_MADE))
     planned = replace(spec, datasets=(dataset,), preview=True)
-    ahead = bench.preview(planned, out=folder / "planned", settings=settings).plan.estimate
+    prepared = bench.prepare_run(planned, out=folder / "planned", settings=settings)
+    run_to_end(prepared.aclose())
+    ahead, record = prepared.plan.estimate, prepared.record
     calls = CALLS_PER_QUESTION * len(seeds)
     making = Usage(calls=calls, tokens_in=calls * TOKENS_PER_CALL, tokens_out=calls * 20)
-    return AutoPlan(len(passages), len(seeds), making, None if ahead.unknown else ahead.methods, ahead.seconds)
-
-
-async def _make(
-    seeds: Sequence[QuestionSeed],
-    n: int,
-    settings: Settings,
-    at_once: int,
-    progress: Callable[[int, int], object] | None,
-) -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
-    model = open_model(settings)
-    try:
-        return await make_questions(model, Prompts.load(settings.prompts), seeds, n, at_once=at_once, progress=progress)
-    finally:
-        await model.aclose()
+    both = Usage(
+        tokens_in=making.tokens_in + ahead.methods.tokens_in, tokens_out=making.tokens_out + ahead.methods.tokens_out
+    )
+    dollars = in_dollars(record.model, record.price, both)
+    return AutoPlan(len(passages), len(seeds), making, ahead.methods, ahead.seconds, dollars)
 
 
 def _read_states(

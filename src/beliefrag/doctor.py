@@ -117,11 +117,11 @@ def _check_model(settings: Settings, *, forget: bool) -> Iterator[Finding]:
         yield _problem("prompts", error)
     form = settings.verifier or ""
     try:
-        form = choose_verifier(settings, settings.method)
+        form = choose_verifier(settings, settings.method, replay=True)
         build_verifier(form)
     except BeliefRAGError as error:
         yield _problem("verifier", error)
-    is_local = settings.model.startswith("local:")
+    is_local = settings.is_embedded
     try:
         if is_local:
             yield _check_weights(settings.model)
@@ -234,5 +234,6 @@ def _check_calibration(settings: Settings, here: RunConditions) -> Finding:
     except BeliefRAGError as error:
         return _problem("calibration", error)
     if reasons := find_calibration_warnings(artifact, here):
-        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}.", "Its probabilities may be off.")
+        remedy = "Its probabilities are estimates; 'beliefrag calibrate auto' fits one."
+        return _warning("calibration", f"{artifact.name}: {'; '.join(reasons)}.", remedy)
     return _ok("calibration", artifact.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beliefrag.record import Episode, Outcome, Step
+from beliefrag.record import UNCALIBRATED, Episode, Outcome, Step
 from beliefrag.types import Action, Belief, CitationRole, Comparison
 
 ACTION_WORDS = {
@@ -154,10 +154,16 @@ def _explain_end(episode: Episode) -> str:
         return reason
     if episode.outcome is Outcome.ABSTAINED:
         # Only a guess can be likely or not if no answer is given.
-        return (
-            reason if episode.best_guess is None else f"{reason}; the guess is {episode.answerability:.0%} likely right"
-        )
-    return f"{reason}; {episode.answerability:.0%} likely right"
+        return reason if episode.best_guess is None else f"{reason}; the guess is {describe_confidence(episode)}"
+    return f"{reason}; {describe_confidence(episode)}"
+
+
+def describe_confidence(episode: Episode) -> str:
+    """Return how likely the answer or the guess is right, and whether that is no more than an estimate."""
+    if episode.answerability is None:
+        return "unknown"
+    likely = f"{episode.answerability:.0%} likely right"
+    return f"{likely} ({UNCALIBRATED})" if episode.calibrated is False else likely
 
 
 def _explain_change(episode: Episode, uncovered: Sequence[str], *, name_options: bool) -> str:

@@ -7,9 +7,13 @@ question needs. A benchmark asks the engine itself for the harness of each datas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from beliefrag.answering.packing import describe_packing
 from beliefrag.calibration import (
@@ -18,12 +22,13 @@ from beliefrag.calibration import (
     RunConditions,
     apply_guarantee,
     find_calibration_warnings,
+    saved_artifact_path,
     select_artifact,
     select_guarantee,
 )
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.errors import ModelError, SettingsError
+from beliefrag.errors import BeliefRAGError, ModelError, SettingsError
 from beliefrag.methods import (
     METHODS,
     STATE_COLLECTORS,
@@ -34,7 +39,16 @@ from beliefrag.methods import (
     needs_calibration,
     plan_search,
 )
-from beliefrag.models import ChatModel, ChatReply, ChatRequest, compose, default_verifier, open_provider
+from beliefrag.models import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Message,
+    compose,
+    default_verifier,
+    is_served,
+    open_provider,
+)
 from beliefrag.models.cache import reply_store_path
 from beliefrag.models.compose import RetryPolicy
 from beliefrag.models.weights import missing_identity
@@ -57,6 +71,8 @@ from beliefrag.retrieval.bm25 import MeasuresScores
 from beliefrag.settings import DECLINE_BELOW, Settings
 from beliefrag.types import Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
+
+_T = TypeVar("_T")
 
 
 def open_model(
@@ -136,6 +152,7 @@ class Engine:
             made_with or {},
             parts.search.pack,
             self.settings.rules,
+            calibrated=None if parts.artifact is None else not parts.calibration_warnings,
         )
 
     def build_method(self, text: str, scale: ScoreScale | None) -> Method:
@@ -190,6 +207,8 @@ def open_engine(
     identities: Mapping[str, str | None] | None = None,
     model: ChatModel | None = None,
     further_warnings: Sequence[str] = (),
+    documents: str = "",
+    replay: bool = False,
 ) -> Engine:
     """Open what all episodes share and what each method brings. Nothing here reads documents.
 
@@ -199,13 +218,15 @@ def open_engine(
         identities: By method, the identity of the retriever that it searches, where that is not the planned one.
         model: A model that is open already, in place of the one that the settings name.
         further_warnings: Why there can be no guarantee here, beside the warnings of the calibration.
+        documents: The key of the documents, for which a calibration may have been saved.
+        replay: No model is asked, not even whether it gives token probabilities.
     """
     texts = tuple(methods) or (settings.method,)
     chosen = [METHODS.choose(text, settings.methods) for text in texts if text not in STATE_COLLECTORS]
     is_calibrated = any(choice.extension.needs_calibration for choice in chosen)
     if settings.max_error is not None and not is_calibrated and len(chosen) == len(texts):
         raise _guarantee_unavailable(settings.max_error, ", ".join(texts))
-    forms = {text.partition(":")[0]: VERIFIERS.choose(choose_verifier(settings, text)) for text in texts}
+    forms = {text.partition(":")[0]: VERIFIERS.choose(choose_verifier(settings, text, replay=replay)) for text in texts}
     prompts = Prompts.load(settings.prompts)
     model = model or open_model(settings)
     parts: dict[str, MethodParts] = {}
@@ -217,7 +238,11 @@ def open_engine(
             searched = None if known is None else describe_packing(known, search.pack, settings.rules)
             here = RunConditions(model.identity, str(form), prompts.hashes(), searched)
             artifact = select_artifact(
-                here, calibration=settings.calibration, borrow=settings.borrow, any_retriever=form.name in DRAFT_FORMS
+                here,
+                calibration=settings.calibration,
+                borrow=settings.borrow,
+                saved=saved_artifact_path(model.identity, form.name, documents) if documents else None,
+                any_retriever=form.name in DRAFT_FORMS,
             )
             warnings = find_calibration_warnings(artifact, here)
             parts[name] = replace(parts[name], artifact=artifact, calibration_warnings=warnings)
@@ -228,17 +253,42 @@ def _planned_identity(search: SearchPlan, settings: Settings) -> str | None:
     return known_identity(RETRIEVERS.choose(search.retriever, settings.retrievers))
 
 
-def choose_verifier(settings: Settings, text: str) -> str:
+def choose_verifier(settings: Settings, text: str, *, replay: bool = False) -> str:
     """Return the verifier form of a method.
 
-    A method whose profile reads drafts gets `draft`, or `stated` for a model without token probabilities. Any other
-    method gets what the settings say or what suits the model.
+    A method whose profile reads drafts gets `draft`, or `stated` for a model without token probabilities. A served
+    model is asked once for a token to find out; with `replay` only the recorded reply counts. Any other method gets
+    what the settings say or what suits the model.
     """
     form = settings.verifier or default_verifier(settings.model)
     profile = find_profile(text.partition(":")[0])
     if profile is None or not profile.reads_draft or form in DRAFT_FORMS:
         return form
-    return DRAFT_FORMS[0] if VERIFIERS.choose(form).extension.needs_token_probabilities else DRAFT_FORMS[1]
+    has_tokens = VERIFIERS.choose(form).extension.needs_token_probabilities
+    if settings.verifier is None and is_served(settings.model):
+        has_tokens = run_to_end(_reports_tokens(settings, replay=replay))
+    return DRAFT_FORMS[0] if has_tokens else DRAFT_FORMS[1]
+
+
+async def _reports_tokens(settings: Settings, *, replay: bool) -> bool:
+    """Return whether the model gives token probabilities. The cache keeps what it replied."""
+    request = ChatRequest("capabilities", (Message("user", "Reply with yes."),), max_tokens=1, top_logprobs=1)
+    # A server that fails says so to the first question.
+    with contextlib.suppress(BeliefRAGError):
+        model = open_model(settings.model_copy(update={"retry_seconds": 0.0}), replay=replay)
+        async with contextlib.aclosing(model):
+            return bool((await model.chat(request)).tokens)
+    return False
+
+
+def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine to its end, also where a notebook already runs an event loop in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +358,8 @@ def assemble(
     if found is None and (identity is None or not source.is_given):
         found = open_retriever(choice, source)
     name = settings.method.partition(":")[0]
-    engine = open_engine(settings, identities={name: identity if found is None else found.identity})
+    identities = {name: identity if found is None else found.identity}
+    engine = open_engine(settings, identities=identities, documents=source.documents)
     if found is None:
         found = open_retriever(choice, source)
     return _search_in(engine, found, source, closes_retriever=retriever is None)
@@ -367,7 +418,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
         assembly: What was opened.
         settings: They hold the policy; whatever else they say is passed over.
     """
-    settings = _decline_by_default(settings)
+    settings = decline_by_default(settings)
     engine = assembly.engine.with_policy(settings)
     parts = engine.parts_of(settings.method)
     if settings.max_error is not None and parts.artifact is None:
@@ -385,7 +436,7 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     )
 
 
-def _decline_by_default(settings: Settings) -> Settings:
+def decline_by_default(settings: Settings) -> Settings:
     """Return the settings with the threshold of declining that people get where they have set none."""
     thresholds = settings.thresholds
     if not thresholds.abstain or thresholds.decline_below is not None or settings.max_error is not None:

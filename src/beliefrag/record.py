@@ -33,6 +33,9 @@ from beliefrag.types import (
 QUESTION = "[question]"
 """What replaces the text of a benchmark's question in the files of a run."""
 
+UNCALIBRATED = "uncalibrated estimate"
+"""What a probability is called that was not fitted for the model and the search in use."""
+
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 _NOT_SHARES = frozenset({"rounds", "actions", "rows_needed", "rows_read", "false_read"})
 
@@ -303,7 +306,10 @@ class Episode(EpisodeSummary):
     best_guess: str | None = None
     """If it declined: what the answer would have been, where that is known."""
     answerability: Share | None = None
-    """The calibrated probability that the answer, or the best guess, is right; None without a calibration."""
+    """How likely the answer, or the best guess, is right; None for a method that does not say."""
+    calibrated: bool | None = None
+    """False where that is an uncalibrated estimate: it was not fitted for this model and search. None in a run, whose
+    record has its calibrations."""
     citations: tuple[Citation, ...] = ()
     """The sentences that the answer rests on, in the order of the argument; of an abstention, the nearest ones."""
     sources: tuple[str, ...] = ()
@@ -364,6 +370,7 @@ class Episode(EpisodeSummary):
                 "prompts": {},
                 "verifier": "",
                 "made_with": {},
+                "calibrated": None,
                 "error": error,
                 "citations": tuple(Citation(each.passage_id, "", each.span, each.role) for each in self.citations),
                 "steps": tuple(step.without_texts(text) for step in self.steps),
@@ -397,6 +404,7 @@ class Episode(EpisodeSummary):
 
     def __str__(self) -> str:
         sure = "" if self.answerability is None else f", answerability {self.answerability:.2f}"
+        sure += f", {UNCALIBRATED}" if self.calibrated is False else ""
         return f"{self.answer or '(no answer)'} ({self.outcome}{sure})"
 
 

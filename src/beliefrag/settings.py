@@ -54,7 +54,9 @@ class Profile:
     name: str
     retriever: str
     pack: int | None
-    """The most words of evidence in a prompt; None shows whole passages."""
+    """The most words of evidence in a prompt of the embedded model; None shows whole passages."""
+    served_pack: int | None
+    """The same for any other model: 600 words hold all that a search with the usual budget finds."""
     reads_draft: bool
     """Whether all diagnostics come from one drafted answer (`draft`, or `stated` without token probabilities)."""
     corrects: bool
@@ -69,8 +71,8 @@ class Profile:
 
 
 PROFILES = {
-    "paper": Profile("paper", retriever="bm25", pack=None, reads_draft=False, corrects=True),
-    "default": Profile("default", retriever="linked", pack=160, reads_draft=True, corrects=False),
+    "paper": Profile("paper", retriever="bm25", pack=None, served_pack=None, reads_draft=False, corrects=True),
+    "default": Profile("default", retriever="linked", pack=160, served_pack=600, reads_draft=True, corrects=False),
 }
 
 
@@ -145,8 +147,8 @@ class Settings(BaseModel):
     cache: bool = Field(default=True, description="keep model replies so that nothing is paid for twice")
     method: str = Field(
         default="lean",
-        description="method that answers, as NAME or NAME:key=value,...; by default lean for the embedded model, for "
-        "which it has a calibration, and beliefrag for any other",
+        description="method that answers, as NAME or NAME:key=value,...; by default lean, or beliefrag where borrow "
+        "names the paper's numbers, which belong to it",
     )
     methods: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of methods by name, such as rounds = 2 under [methods.iterative]"
@@ -167,7 +169,7 @@ class Settings(BaseModel):
         default=None,
         ge=0,
         description="most words of evidence that a prompt shows, as sentences; 0 shows whole passages; by default 160 "
-        "for lean, else whole passages",
+        "for lean with an embedded model, 600 for lean with any other, else whole passages",
     )
     budget: Budget = Budget()
     thresholds: Thresholds = Thresholds()
@@ -178,20 +180,20 @@ class Settings(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _choose_method(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Fill in what a profile says, and default to lean only for the model that a calibration of lean ships for."""
+        """Fill in what a profile says, and default to the paper's method where its numbers are borrowed."""
         if isinstance(given, dict) and given.get("profile") == "paper":
             given = _fill_in(given, PAPER_SETTINGS)
-        if not isinstance(given, dict) or given.get("method") is not None:
+        if not isinstance(given, dict) or given.get("method") is not None or given.get("borrow") != "published":
             return validate(given)
-        own = given.get("model", DEFAULT_MODEL) == DEFAULT_MODEL
-        settings = validate({**given, "method": "lean" if own else "beliefrag"})
-        # It was not named, so another model may bring another method.
+        settings = validate({**given, "method": "beliefrag"})
+        # It was not named.
         settings.model_fields_set.discard("method")
         return settings
 
-    def with_model(self, model: str) -> Self:
-        """Return the settings with another model, and with the method that suits it if none was named."""
-        return type(self).model_validate({**self.model_dump(exclude_unset=True), "model": model})
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the model runs in this process."""
+        return self.model.startswith("local:")
 
     @field_serializer("models", when_used="json")
     def _hide_headers(self, models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -232,8 +234,7 @@ def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None
 
     `typed` comes from the command line or from code; its None values are ignored. `config` replaces `beliefrag.toml`.
     """
-    home = os.environ.get("XDG_CONFIG_HOME")
-    user = (Path(home) if home else Path.home() / ".config") / "beliefrag" / "config.toml"
+    user = config_dir() / "config.toml"
     project = config or Path("beliefrag.toml")
     layers = [
         ("OPENAI_MODEL", _read_openai_model()),
@@ -328,6 +329,12 @@ def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix
     origin = "" if source == "given" else f" (from {source})"
     words = first["msg"].removeprefix("Value error, ")
     return SettingsError(f"The setting {name}{origin} cannot be used: {words}.")
+
+
+def config_dir() -> Path:
+    """Return the folder for the user's own settings and calibrations; it is not created here."""
+    home = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "beliefrag"
 
 
 def cache_dir() -> Path:

@@ -14,6 +14,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
+NO_ANSWER = "no-answer-in-the-documents"
+"""The right answer of a question that the documents do not answer: declining is right, and any answer is wrong.
+
+The metrics remove hyphens, so this is one word, which no model writes.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

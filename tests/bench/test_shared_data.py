@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-import re
-from collections import defaultdict
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from beliefrag.bench.datasets import find_format, load_dataset, load_passages
 from beliefrag.bench.datasets.common_form import read_published_files
-from beliefrag.bench.datasets.formats import make_passage, passage_id
+from beliefrag.bench.datasets.formats import passage_id
 from beliefrag.bench.questions import Dataset
 from beliefrag.runs.run_errors import DataError
 from tests.support.benchmark_files import ABSENT, BENCHMARKS
@@ -91,49 +85,3 @@ def test_published_rgb_files_import_to_the_same_questions(file: str, subset: str
         assert {own_texts[name] for name in question.gold.supporting or ()} == {
             " ".join(texts[name].split()) for name in other.gold.supporting or ()
         }
-
-
-def test_holobench_sql_gives_the_answers_and_rows_that_were_worked_out_apart(tmp_path: Path) -> None:
-    """The stand-in's rows and SQL, written in HoloBench's published form and imported, come to the stand-in's gold."""
-    source = folder("holobench_standin_spider")
-    tables: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    new_id = {}
-    for line in gzip.decompress((source / "corpus.jsonl.gz").read_bytes()).splitlines():
-        row = json.loads(line)
-        tables[row["db"], row["table"]].append(row)
-        new_id[row["id"]] = make_passage(f"{row['db']} {row['table']}", row["text"]).id
-    for (database, table), rows in tables.items():
-        (tmp_path / database).mkdir(exist_ok=True)
-        _write(
-            tmp_path / database / f"{table}.csv",
-            ["verbalized_text", "table_row"],
-            [[row["text"], json.dumps(row["row"])] for row in rows],
-        )
-    golds = {question.question.text: question.gold for question in loaded("holobench_standin_spider").questions}
-    (tmp_path / "query").mkdir()
-    _write(
-        tmp_path / "query" / "all.csv",
-        ["question", "query", "db_id"],
-        [[text, gold.labels["sql"], gold.labels["db"]] for text, gold in golds.items()],
-    )
-    imported = read_published_files(find_format("holobench"), [tmp_path])
-    assert len(imported.questions) == len(golds)
-    for question in imported.questions:
-        gold = golds[question.question.text]
-        assert question.gold.labels["n_answer_rows"] == gold.labels["n_answer_rows"], gold.labels["sql"]
-        if gold.labels["n_answer_rows"] <= 200:
-            # Of longer answers 200 rows are kept, and without ORDER BY which ones is left to the engine.
-            assert set(question.gold.answers) == set(map(_rounded, gold.answers)), gold.labels["sql"]
-        assert set(question.gold.supporting or ()) == {new_id[name] for name in gold.supporting or ()}, gold.labels[
-            "sql"
-        ]
-
-
-def _rounded(row: str) -> str:
-    """The stand-in's numbers carry the noise of floating-point sums."""
-    return re.sub(r"\d+\.\d{7,}", lambda found: str(round(float(found[0]), 6)), row)
-
-
-def _write(path: Path, names: list[str], rows: list[list[str]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([names, *rows])

@@ -13,34 +13,9 @@ from benchmarks.decide.numbers import collect_numbers
 from benchmarks.decide.probability import area_under_risk, risk_at
 from benchmarks.decide.replay import ReplayStep, plan_replay
 from benchmarks.decide.risk_curves import risk_coverage
-from benchmarks.decide.runs import RUNS
 from benchmarks.decide.tables import format_tables
-from benchmarks.find.mixed_corpus import MULTI_HOP, SETS
+from benchmarks.find.mixed_corpus import MULTI_HOP
 from tests.support.episode_rows import make_rows
-
-
-def test_lean_is_set_against_every_other_method_of_every_run() -> None:
-    rows = [
-        row
-        for name, run in RUNS.items()
-        for method in run.method_names
-        for dataset in run.datasets
-        for row in make_rows(name, method, dataset, 12 if dataset in MULTI_HOP else 10, tokens=400 + len(method))
-    ]
-    numbers = collect_numbers(rows)
-    sides = {(name, method) for name, run in RUNS.items() for method in run.method_names}
-    linked = {tuple(each["second"]) for each in numbers["differences"] if each["first"] == ["linked_packed", "lean"]}
-    assert linked == sides - {("linked_packed", "lean")}
-    plain = {tuple(each["second"]) for each in numbers["differences"] if each["first"] == ["bm25_packed", "lean"]}
-    assert plain == {side for side in sides if RUNS[side[0]].retriever == "bm25"} - {("bm25_packed", "lean")}
-    factoid = [each for each in numbers["factoid_differences"] if each["first"] == ["linked_packed", "lean"]]
-    assert {"static", "iterative"} <= {each["second"][1] for each in factoid}
-    assert all(each["n"] == {"nq": 10, "popqa": 10, "triviaqa": 10} for each in factoid)
-    assert numbers["frontier"]["n"] == dict.fromkeys(MULTI_HOP, 12)
-    assert {(point["run"], point["method"]) for point in numbers["frontier"]["points"]} == sides
-    tokens = [point["tokens"]["value"] for point in numbers["frontier"]["points"]]
-    assert tokens == sorted(tokens)
-    assert "| linked, 160 words | Iterative (linked, whole passages) | 12/12/12 |" in format_tables(numbers)
 
 
 def test_a_difference_is_paired_and_has_intervals_of_f1_and_tokens() -> None:
@@ -97,16 +72,6 @@ def test_the_risk_of_the_surest_half_is_counted_by_hand() -> None:
     rows = risk_at(0.5, p, right, np.array([[1.0, 1.0, 1.0, 1.0], [4.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 2.0]]))
     assert rows == pytest.approx([0.5, 0.0, 1.0])
     assert risk_at(1.0, p, right, np.ones(4)) == pytest.approx(0.75)
-
-
-def test_answers_without_a_draft_are_left_out_of_the_row_of_drafts() -> None:
-    rows = [row for dataset in SETS for row in make_rows("linked_packed", "lean", dataset, 10)]
-    compared = [replace(row, calls=0) for row in rows[:3]]
-    told = collect_numbers([*compared, *rows[3:]])["probability"]
-    assert [told[name]["n"] for name in ("hotpotqa", "all")] == [10, 60]
-    one = told["all"]["brier"]
-    assert one["difference"]["value"] == pytest.approx(one["lean"]["value"] - one["raw"]["value"], abs=1e-5)
-    assert one["difference"]["low"] <= one["difference"]["value"] <= one["difference"]["high"]
 
 
 def test_a_replay_grows_each_run_to_what_each_set_and_method_has() -> None:

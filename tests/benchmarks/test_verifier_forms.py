@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from beliefrag.types import Passage
-from beliefrag.verifiers import slots
-from benchmarks import verifier_flags
 from benchmarks.verifier_forms import judge_flags, report, rows_of
 
 ROOT = Path(__file__).parents[2]
@@ -50,16 +47,3 @@ def test_flags_are_judged_by_the_passages_that_support_something() -> None:
         {"shown": 5, "supporting": 3, "unhelpful": 1, "flagged_supporting": 0},
     ]
     assert judge_flags(states) == {"precision": 0.75, "recall": 0.6, "supporting_lost": 0.2}
-
-
-def test_the_flags_counted_are_those_of_the_slots_form() -> None:
-    passages = [
-        Passage("a", "Dusk", "Dusk was painted by Per Lund in the winter of 1901 while he lived near the harbour."),
-        Passage("c", "Per Lund", "Per Lund painted Dusk."),
-        Passage("b", "Trains", "Goods wagons are shunted at night on a hill beside the yard with many sidings."),
-    ]
-    question = "Who painted Dusk?"
-    assert slots.find_unhelpful(question, passages) == ("b",)
-    counted = verifier_flags.count_flags(question, passages, {"a", "elsewhere"})
-    assert counted == {"shown": 3, "supporting": 1, "unhelpful": 1, "flagged_supporting": 0}
-    assert verifier_flags.count_flags(question, passages, {"b"})["flagged_supporting"] == 1

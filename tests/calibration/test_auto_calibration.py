@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag import calibrate
+from beliefrag import calibrate, opening
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
 from beliefrag.errors import SettingsError
@@ -86,8 +86,9 @@ class Townsman:
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
-    for module in (calibrate, setup):
+    for module in (calibrate, setup, opening):
         monkeypatch.setattr(module, "open_model", lambda *_, **__: Townsman())
     rows = [each for number in range(60) for each in (town(number), mayor(number))]
     lines = "".join(json.dumps({"id": each.id, "title": each.title, "text": each.text}) + "\n" for each in rows)
@@ -96,29 +97,41 @@ def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 SETTINGS = Settings(model="townsman", verifier="structured", cache=False)
+FEEDBACK = """{"question": "How many books does Mayor Beta3 own?", "answers": ["5003"], "feedback": "right"}
+{"question": "How many books does the mayor of Oslo own?", "answers": [], "feedback": "wrong"}
+"""
 
 
 def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(docs: Path, tmp_path: Path) -> None:
     told: list[str] = []
-    out = tmp_path / "mine.json"
+    (tmp_path / "feedback.jsonl").write_text(FEEDBACK)
+    settings = SETTINGS.model_copy(update={"method": "beliefrag"})
+    assert opening.assemble(settings, docs=docs).harness.calibrated is False
 
     def confirm(plan: object) -> bool:
         told.append(str(plan))
         return True
 
-    found = calibrate.auto(docs, out=out, n=60, method="beliefrag", settings=SETTINGS, confirm=confirm)
-    assert found is not None and out.exists()
-    assert mentions(told[0], "60 questions", "120 passages", "calls")
-    assert found.tables[0].rows[:3] == (("single", "27"), ("two_hop", "18"), ("unanswerable", "15"))
+    found = calibrate.auto(docs, n=60, feedback="feedback.jsonl", settings=settings, confirm=confirm)
+    assert found is not None
+    out, made = found.files
+    assert out.parent == tmp_path / "config" / "beliefrag" / "calibrations" and out.exists()
+    assert mentions(told[0], "60 questions", "120 passages", "calls", "money")
+    kinds = (("single", "27"), ("two_hop", "18"), ("unanswerable", "15"))
+    assert found.tables[0].rows[:4] == (*kinds, ("of feedback", "1"))
+    # It is found for these documents from then on, and for no others.
+    assembly = opening.assemble(settings, docs=[docs])
+    assert assembly.parts.artifact == found.found and assembly.harness.calibrated
+    (tmp_path / "other.txt").write_text(FILLER)
+    others = opening.assemble(settings, docs=[docs, tmp_path / "other.txt"])
+    assert others.harness.calibrated is False
     # What can be answered is told from what cannot: the passage of each unanswerable question is gone.
     artifact = found.found
     assert artifact.fit is not None
-    questions = [
-        json.loads(line) for line in (tmp_path / "mine.questions" / "questions.jsonl").read_text().splitlines()
-    ]
+    questions = [json.loads(line) for line in made.read_text().splitlines()]
     assert {each["kind"] for each in questions} == {"single", "two_hop", "unanswerable"}
     assert calibrate.show(out).found == (artifact,)
-    assert set(artifact.fit.fit_questions) < {each["id"] for each in questions}
+    assert len(set(artifact.fit.fit_questions) - {each["id"] for each in questions}) <= 1, "one of the feedback"
     # A made question has words of its passage, so what compares words has no say.
     assert isinstance(artifact.answerability, LogisticAnswerability)
     assert artifact.answerability.weights.relevance == 0.0

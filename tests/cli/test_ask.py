@@ -49,9 +49,9 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert mentions(lines[3], "step 1: search:", "little", "missing", "unsure", "0 tokens")
     assert "answer: Larvik" in lines
     assert "outcome: answered" in lines
-    assert any(line.startswith("confidence: ") and line.endswith("%") for line in lines)
+    assert any(re.fullmatch(r"confidence: \d+% \(uncalibrated estimate\)", line) for line in lines)
     assert any(line.startswith("searched: once") for line in lines)
-    assert any(re.fullmatch(r"stopped: .*\d+% likely right", line) for line in lines)
+    assert any(re.fullmatch(r"stopped: .*\d+% likely right \(uncalibrated estimate\)", line) for line in lines)
     assert any(line.startswith("changes it: ") for line in lines)
     assert not re.search(r"\b(suff|rel|unc|sufficiency|reliability|uncertainty|gap)\b", ran.out)
     because = [line for line in lines if line.startswith("because: ")]
@@ -104,7 +104,7 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     quiet = beliefrag(*given, "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     why, guess = quiet.err.splitlines()
-    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right", why)
+    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right .*", why)
     assert guess.startswith("best guess: Larvik (--best-guess")
     guessed = beliefrag(*given, "--best-guess", "--quiet")
     assert (guessed.code, guessed.out) == (0, "Larvik\n")
@@ -142,11 +142,23 @@ def test_a_method_that_is_not_known_or_keeps_to_no_error_is_refused(beliefrag: C
     assert promised.code == 2 and "max_error 0.1" in promised.err and "static" in promised.err
 
 
-def test_a_calibration_must_fit_the_model_unless_it_is_borrowed(beliefrag: Command, docs: Path, home: Path) -> None:
+def test_any_model_is_asked_as_the_embedded_one_and_its_confidence_is_an_estimate(
+    beliefrag: Command, docs: Path, home: Path
+) -> None:
+    read = {"purpose": "read", "reply": {"missing": "nothing", "answer": "Larvik", "sure": 9}, "repeat": True}
+    given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, read))
+    record = beliefrag(*given, "--json").record
+    assert (record["method"], record["verifier"], record["answer"]) == ("lean", "stated", "Larvik")
+    assert record["calibrated"] is False and record["made_with"]["pack"] == "600 words"
+    assert mentions(beliefrag(*given).out, "beliefrag calibrate auto", "uncalibrated estimate")
+    refused = beliefrag(*given, "--max-error", "0.1")
+    assert refused.code == 1 and mentions(refused.err, "no guarantee", "beliefrag calibrate auto --docs DOCS")
+
+
+def test_a_calibration_that_is_named_must_fit_the_model_unless_it_is_borrowed(
+    beliefrag: Command, docs: Path, home: Path
+) -> None:
     given = ("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), "--quiet")
-    none = beliefrag(*given)
-    assert (none.code, none.out) == (1, "")
-    assert mentions(none.err, "calibration", "scripted:", "--borrow")
     foreign = beliefrag(*given, "--set", "calibration=published")
     assert foreign.code == 1
     assert mentions(foreign.err, "published", "fitted for openai:gpt-oss-120b", "--borrow published")
@@ -157,8 +169,7 @@ def test_an_endpoint_is_asked_at_the_address_given(
     beliefrag: Command, docs: Path, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
-    sure = '{"unhelpful_doc_ids": [], "support": 1, "conflict": 0, "gap": 0, "uncertainty": 0}'
-    chat_server.play(completion(sure), completion("Larvik"))
+    chat_server.play(completion('{"missing": "nothing", "answer": "Larvik", "sure": 10}'))
     given = ("ask", QUESTION, "--docs", docs, "--model", "gpt-oss-120b", "--base-url", chat_server.url)
     ran = beliefrag(*given)
     assert ran.code == 0

@@ -15,9 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from beliefrag.runs.states import read_trajectories
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, command, write_docs, write_script
-from tests.support.messages import mentions
 
 REPLIES = (
     SURE | {"repeat": True},
@@ -79,26 +77,6 @@ def test_the_app_answers_keeps_feedback_here_and_ends_well(home: Path, given: li
     label = json.loads((home / "feedback.jsonl").read_text(encoding="ascii"))
     assert label["question"] == QUESTION
     assert label["answers"] == ["Larvik"]
-
-
-def test_what_was_said_on_the_page_is_what_calibrate_collects_with(
-    home: Path, given: list[str | Path], beliefrag: Callable[..., Ran]
-) -> None:
-    docs = home / "docs"
-    with started("app", *given, "--no-open", "--feedback", home / "said.jsonl") as running:
-        give_feedback(running, "wrong")
-        give_feedback(running, "wrong", "Bergen")
-        give_feedback(running, "right", question="Where was Colin Archer born?")
-        give_feedback(running, "wrong", question="Who took Amundsen through the ice?")
-    collected = beliefrag(
-        *("calibrate", "collect", "--questions", home / "said.jsonl", "--docs", docs, "--out", home / "run"),
-        *("--model", write_script(home, *REPLIES), "--set", "verifier=structured", "--no-judge", "--yes"),
-    )
-    assert collected.code == 0, collected.err
-    assert mentions(collected.err, "1 of the questions", "left out", "line 4")
-    _, trajectories = read_trajectories(home / "run")
-    right = [any(state.correct("f1") for state in trajectory.states) for trajectory in trajectories]
-    assert sorted(right) == [False, True]
 
 
 def test_what_cannot_work_is_told_before_documents_are_read(

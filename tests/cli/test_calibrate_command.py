@@ -68,7 +68,7 @@ def test_mistakes_are_told_in_one_line(
     assert ran.out == "" and len(ran.err.splitlines()) == 1
 
 
-SHIPPED = ["published", "qwen2.5-coder-1.5b-lean", "qwen2.5-coder-1.5b"]
+SHIPPED = ["any-model", "published", "qwen2.5-coder-1.5b-lean", "qwen2.5-coder-1.5b"]
 
 
 def test_without_a_name_the_shipped_calibrations_are_listed(beliefrag: Command) -> None:

@@ -15,16 +15,7 @@ from beliefrag.cli.live import BeliefBars, LiveDisplay
 from beliefrag.explanation import BELIEF_WORDS
 from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Step
 from beliefrag.types import Action, Belief, Question
-from tests.cli.shell import (
-    ANSWER,
-    BORROWED,
-    QUESTION,
-    SURE,
-    in_shell,
-    on_terminal,
-    write_docs,
-    write_script,
-)
+from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, in_shell, on_terminal, write_docs, write_script
 from tests.support.messages import mentions
 
 SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

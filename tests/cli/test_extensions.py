@@ -85,7 +85,7 @@ def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Pa
 def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: Command) -> None:
     assert "\techo\t" in installed("config", "extensions").out
     ran = installed(
-        *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json"),
+        *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json")
     )
     assert ran.code == 0, ran.err
     assert ran.record["answer"] == "Colin Archer"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from beliefrag.retrieval import Bm25Index
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, Ran, on_terminal, write_docs, write_script
-from tests.cli.test_serve_command import Process
 from tests.support.postgres import PostgresServer
 
 Command = Callable[..., Ran]
@@ -78,17 +77,3 @@ def test_documents_are_put_into_a_table_and_asked_there(
     refused = beliefrag("ask", QUESTION, "--docs", home / "maud.md", "--retriever", engine, "--model", model, *BORROWED)
     assert refused.code != 0
     assert "and they are not the documents" in refused.err
-
-
-def test_a_server_answers_from_an_engine(postgres: PostgresServer, beliefrag: Command, home: Path) -> None:
-    engine = f"postgres:url={postgres.database_with('pg_search')},table=served"
-    assert beliefrag("index", write_docs(home), "--to", engine).code == 0
-    server = Process("--set", f"retriever={engine}", "--model", write_script(home, SURE, ANSWER), *BORROWED)
-    try:
-        server.wait_until_it_listens()
-        answer = server.ask().json()
-    finally:
-        server.process.kill()
-        server.end()
-    assert answer["answer"] == "Larvik"
-    assert {source["source"] for source in answer["sources"]} >= {"archer.md"}

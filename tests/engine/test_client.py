@@ -46,6 +46,7 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
     assert result.answerability > 0.5
     assert result.belief is not None
     assert str(result).startswith("Larvik (answered, answerability 0.")
+    assert result.calibrated is False and str(result).endswith("uncalibrated estimate)")
     assert mentions(result.made_with["calibration"], "published;", "borrowed", "openai:gpt-oss-120b")
     assert len(result.made_with["corpus"]) == 32
     assert (result.verifier, result.model.partition(":")[0]) == ("structured", "scripted")
@@ -54,7 +55,7 @@ def test_a_question_is_answered_from_passages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem", "remedy"),
     [
-        ({"passages": PASSAGES, "borrow": None}, "No calibration", "--borrow published"),
+        ({"passages": PASSAGES, "borrow": None, "max_error": 0.1}, "no guarantee", "beliefrag calibrate auto"),
         ({"passages": PASSAGES, "retriever": "tea_leaves"}, "'tea_leaves'", "bm25"),
         ({}, "one source of passages", ""),
         ({"passages": PASSAGES, "index": "somewhere"}, "one source of passages", ""),
@@ -136,7 +137,7 @@ def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(t
     class Named(PlannedRetriever):
         identity = "my engine"
 
-    settings = given(tmp_path) | {"borrow": None, "calibration": str(tmp_path / "mine.json")}
+    settings = given(tmp_path) | {"borrow": None, "method": "beliefrag", "calibration": str(tmp_path / "mine.json")}
     own = {
         "name": "mine",
         "backbone": Scripted(tmp_path / "model.jsonl").identity,
@@ -152,7 +153,8 @@ def test_a_retriever_of_ones_own_is_doubted_and_one_of_another_name_is_refused(t
     with pytest.raises(CalibrationError, match=r"retriever bm25 .*my engine.*--borrow"):
         BeliefRAG(retriever=Named(hits("a")), **settings)
     with BeliefRAG(passages=PASSAGES, **settings) as rag:
-        assert rag.ask("Which ship?").made_with["calibration"] == "mine"
+        episode = rag.ask("Which ship?")
+    assert (episode.made_with["calibration"], episode.calibrated) == ("mine", True)
 
 
 @pytest.mark.parametrize(("merged", "query_calls"), [(True, 1), (False, 2)])

@@ -106,12 +106,7 @@ async def test_a_query_that_repeats_a_search_gives_way_to_the_rewritten_one_or_t
 
 
 async def test_with_nothing_retained_the_rewritten_query_is_searched_for(tmp_path: Path) -> None:
-    lines = (
-        verdict(0.0, 1.0, 1.0, unhelpful=[1, 2]),
-        {"purpose": "rewriter", "reply": "other words"},
-        SURE,
-        ANSWER,
-    )
+    lines = (verdict(0.0, 1.0, 1.0, unhelpful=[1, 2]), {"purpose": "rewriter", "reply": "other words"}, SURE, ANSWER)
     for thresholds in (APART, Thresholds()):
         retriever = PlannedRetriever(hits("a", "b"), hits("c"))
         result = await play(script(tmp_path, *lines), retriever, method=published_method(thresholds=thresholds))
@@ -121,11 +116,7 @@ async def test_with_nothing_retained_the_rewritten_query_is_searched_for(tmp_pat
 
 async def test_one_call_corrects_the_query_in_view_of_evidence_and_reason(tmp_path: Path) -> None:
     model = script(
-        tmp_path,
-        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
-        {"purpose": "rewriter", "reply": "other words"},
-        SURE,
-        ANSWER,
+        tmp_path, verdict(0.3, 0.7, 1.0, unhelpful=[2]), {"purpose": "rewriter", "reply": "other words"}, SURE, ANSWER
     )
     retriever = PlannedRetriever(hits("a", "b"), hits("c"))
     result = await play(model, retriever)
@@ -163,13 +154,7 @@ async def test_a_correction_never_repeats_a_search_and_does_not_pay_twice(tmp_pa
 
 
 async def test_a_search_that_returns_what_was_dropped_before_is_less_new(tmp_path: Path) -> None:
-    model = script(
-        tmp_path,
-        verdict(0.3, 0.7, 1.0, unhelpful=[2]),
-        says("rewriter", "other words"),
-        SURE,
-        ANSWER,
-    )
+    model = script(tmp_path, verdict(0.3, 0.7, 1.0, unhelpful=[2]), says("rewriter", "other words"), SURE, ANSWER)
     result = await play(model, PlannedRetriever(hits("a", "b"), hits("b", "c")))
     second = [step.search for step in result.steps if step.search][1]
     assert (second.added, second.refused) == (("c",), ("b",))

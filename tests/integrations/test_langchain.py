@@ -28,7 +28,6 @@ from tests.integrations.words import (
     SURE,
     TEXTS,
     UNSURE,
-    check_failing,
     check_hostile,
     counted,
     settings,
@@ -109,7 +108,10 @@ def test_something_that_is_no_retriever_is_refused() -> None:
 
 
 def test_a_failing_retriever_fails_the_episode_and_answers_nothing(tmp_path: Path) -> None:
-    check_failing(FromLangChain(Listed(documents=[], failing=True)), tmp_path)
+    with BeliefRAG(retriever=FromLangChain(Listed(documents=[], failing=True)), **settings(tmp_path)) as rag:
+        episode = rag.ask(QUESTION)
+    assert (episode.outcome, episode.cause, episode.answer) == ("failed", "RetrievalError", None)
+    assert "ConnectionError: the cluster is away" in episode.message
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

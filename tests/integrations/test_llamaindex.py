@@ -14,12 +14,7 @@ from llama_index.core.tools import QueryEngineTool
 
 from beliefrag import BeliefRAG, Passage
 from beliefrag.errors import SettingsError
-from beliefrag.integrations.llamaindex import (
-    BeliefRAGQueryEngine,
-    BeliefRAGResponse,
-    EpisodeFailed,
-    FromLlamaIndex,
-)
+from beliefrag.integrations.llamaindex import BeliefRAGQueryEngine, BeliefRAGResponse, EpisodeFailed, FromLlamaIndex
 from beliefrag.retrieval import Retriever
 from tests.integrations.words import (
     ANSWER,
@@ -93,13 +88,8 @@ async def test_a_query_gets_answer_sources_and_metadata(tmp_path: Path) -> None:
             assert response.source_nodes[0].node_id == "fram"
             assert response.source_nodes[0].get_score() > 0
             assert response.metadata is not None
-            assert response.metadata["outcome"] == "answered"
-            assert response.metadata["answerability"] > 0.5
-            assert "can be answered" in response.metadata["reason"]
-            assert [step["action"] for step in response.metadata["steps"]] == ["RETRIEVE", "ANSWER"]
-            assert response.metadata["usage"]["calls"] == 2
+            assert (response.metadata["outcome"], response.metadata["usage"]["calls"]) == ("answered", 2)
             assert [each["quote"] for each in response.metadata["citations"]] == [TEXTS["fram"]]
-            assert (response.metadata["best_guess"], response.metadata["nearest"]) == (None, [])
 
 
 def test_an_agents_tool_reads_a_declined_question_as_declined(tmp_path: Path) -> None:
@@ -109,10 +99,7 @@ def test_an_agents_tool_reads_a_declined_question_as_declined(tmp_path: Path) ->
         output = QueryEngineTool.from_defaults(engine).call(input=QUESTION)
     assert isinstance(response, BeliefRAGResponse)
     assert response.response is None
-    assert response.metadata is not None
-    assert (response.metadata["outcome"], response.metadata["best_guess"]) == ("abstained", "Colin Archer")
-    assert response.metadata["citations"] == []
-    assert response.metadata["nearest"][0]["quote"] == TEXTS["fram"]
+    assert response.metadata is not None and response.metadata["outcome"] == "abstained"
     assert str(output.content).startswith("(No answer: ")
     assert not output.is_error
 

@@ -46,14 +46,6 @@ def counted(text: str, size: int = 64) -> list[float]:
     return vector
 
 
-def check_failing(retriever: Retriever, folder: Path) -> None:
-    """A search that fails makes the episode fail, and it answers nothing."""
-    with BeliefRAG(retriever=retriever, **settings(folder)) as rag:
-        episode = rag.ask(QUESTION)
-    assert (episode.outcome, episode.cause, episode.answer) == ("failed", "RetrievalError", None)
-    assert "ConnectionError: the cluster is away" in episode.message
-
-
 def check_hostile(retriever: Retriever, folder: Path) -> None:
     """Of two passages, the one that attacks stays inside its delimiters in every prompt."""
     with BeliefRAG(retriever=retriever, **settings(folder)) as rag:

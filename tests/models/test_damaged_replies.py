@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.errors import BeliefRAGError, ReplayMiss, SettingsError
-from beliefrag.models.cache import CachedModel, DamagedReplyError, ReplyStore, export_lines, import_lines, reply_key
+from beliefrag.models.cache import CachedModel, DamagedReplyError, ReplyStore, export_lines, import_replies, reply_key
 from beliefrag.models.protocol import ChatReply
 from tests.support.chat import Gated, ask
 
@@ -113,15 +113,20 @@ async def test_a_replay_counts_a_damaged_reply_as_missing_and_logs_why(
     await replay.aclose()
 
 
-def test_an_exported_line_that_was_edited_is_refused(filled: Path, tmp_path: Path) -> None:
+def test_an_exported_line_that_was_edited_is_refused(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "other"))
     with ReplyStore(filled, read_only=True) as store:
         lines = list(export_lines(store))
-    with ReplyStore(tmp_path / "other.sqlite") as other:
-        with pytest.raises(SettingsError, match="Line 3 was changed"):
-            import_lines([*lines[:2], lines[2].replace(b"reply 3", b"reply 4")], other)
-        before_there_were_seals = json.loads(lines[0])
-        del before_there_were_seals["seal"]
-        assert import_lines([json.dumps(before_there_were_seals).encode(), *lines[1:]], other).added == len(REPLIES)
+    file = tmp_path / "replies.jsonl"
+    file.write_bytes(b"".join([*lines[:2], lines[2].replace(b"reply 3", b"reply 4")]))
+    with pytest.raises(SettingsError, match="Line 3 was changed"):
+        import_replies(file)
+    before_there_were_seals = json.loads(lines[0])
+    del before_there_were_seals["seal"]
+    file.write_bytes(b"".join([json.dumps(before_there_were_seals).encode() + b"\n", *lines[1:]]))
+    assert import_replies(file).added == len(REPLIES), "nothing of the damaged file was taken"
 
 
 @pytest.mark.parametrize("found_when", ["opened", "read"])

@@ -3,13 +3,7 @@ import math
 import pytest
 
 from beliefrag.calibration import load_artifact
-from beliefrag.policy import (
-    FittedValue,
-    IsotonicAnswerability,
-    PlattAnswerability,
-    ScheduledValue,
-    ScoreScale,
-)
+from beliefrag.policy import FittedValue, IsotonicAnswerability, PlattAnswerability, ScheduledValue, ScoreScale
 from beliefrag.types import Diagnostics
 
 

@@ -89,10 +89,7 @@ def test_each_trigger_starts_a_correction_before_answering(change: dict[str, obj
 
 @pytest.mark.parametrize(
     ("change", "switch"),
-    [
-        ({"belief": replace(CALM, reliability=0.29)}, "correct_unreliable"),
-        ({"flagged": 2}, "correct_flagged"),
-    ],
+    [({"belief": replace(CALM, reliability=0.29)}, "correct_unreliable"), ({"flagged": 2}, "correct_flagged")],
 )
 def test_a_trigger_that_is_switched_off_starts_nothing(change: dict[str, object], switch: str) -> None:
     situation = replace(BASE, answerability=0.99, **change)  # type: ignore[arg-type]

@@ -6,38 +6,17 @@ def hit(identifier: str, score: float = 1.0) -> Hit:
     return Hit(Passage(identifier, f"Title {identifier}", f"text {identifier}"), score)
 
 
-def test_added_passages_are_kept_in_the_order_in_which_they_came() -> None:
+def test_passages_stay_in_order_once_each_and_a_dropped_one_never_comes_back() -> None:
     evidence = Evidence()
-    evidence.add([hit("b"), hit("a")])
-    evidence.add([hit("c")])
-    assert evidence.ids == ("b", "a", "c")
-
-
-def test_a_dropped_id_never_comes_back() -> None:
-    evidence = Evidence()
-    evidence.add([hit("a"), hit("b")])
-    assert evidence.drop(["a"]) == ("a",)
-    change = evidence.add([hit("a", 99.0), hit("c")])
-    assert change.refused == ("a",)
-    assert [passage.id for passage in change.added] == ["c"]
-    assert evidence.ids == ("b", "c")
-
-
-def test_a_passage_returned_again_is_known_and_keeps_its_best_score() -> None:
-    evidence = Evidence()
-    evidence.add([hit("a", 3.0)])
-    change = evidence.add([hit("a", 5.0)])
-    assert change.added == ()
-    assert change.known == ("a",)
-    evidence.add([hit("a", 2.0)])
-    assert evidence.scores == (5.0,)
-
-
-def test_dropping_what_is_not_there_changes_nothing() -> None:
-    evidence = Evidence()
-    evidence.add([hit("a")])
+    evidence.add([hit("b", 3.0), hit("a")])
+    change = evidence.add([hit("c"), hit("b", 5.0)])
+    assert ([passage.id for passage in change.added], change.known) == (["c"], ("b",))
+    evidence.add([hit("b", 2.0)])
+    assert (evidence.ids, evidence.scores) == (("b", "a", "c"), (5.0, 1.0, 1.0)), "the best score is kept"
     assert evidence.drop(["x"]) == ()
-    assert evidence.ids == ("a",)
+    assert evidence.drop(["a"]) == ("a",)
+    change = evidence.add([hit("a", 99.0), hit("d")])
+    assert (change.refused, evidence.ids) == (("a",), ("b", "c", "d"))
 
 
 def test_a_window_keeps_the_best_of_each_search_in_the_order_of_entry() -> None:

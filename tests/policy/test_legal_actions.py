@@ -6,49 +6,43 @@ from beliefrag.types import TERMINAL, Action, Budget
 BUDGET = Budget()
 
 
-def legal(spent: Spent, *, evidence: bool = True, query: bool = True, missing: bool = True) -> set[Action]:
-    return set(legal_actions(BUDGET, spent, has_evidence=evidence, has_query=query, nothing_missing=not missing))
+SEARCHED = {"has_evidence": True, "has_query": True}
+NO_SEARCH = {Action.VERIFY, *TERMINAL}
+NO_REWRITE = set(Action) - {Action.REWRITE}
 
 
-def test_at_the_start_one_can_retrieve_or_end_but_not_verify_or_rewrite() -> None:
-    assert legal(Spent(), evidence=False, query=False) == {Action.RETRIEVE, *TERMINAL}
+def legal(spent: Spent, **state: bool) -> set[Action]:
+    return set(legal_actions(BUDGET, spent, **(SEARCHED | state)))
 
 
-def test_with_evidence_and_room_everything_is_legal() -> None:
-    assert legal(Spent(rounds=1, actions=1, tokens=900)) == set(Action)
-
-
-def test_with_one_action_left_only_terminal_actions_are_legal() -> None:
-    assert legal(Spent(rounds=1, actions=5)) == TERMINAL
-
-
-def test_a_rewrite_needs_room_for_the_search_after_it_and_for_the_end() -> None:
-    assert Action.REWRITE in legal(Spent(rounds=1, actions=3))
-    assert Action.REWRITE not in legal(Spent(rounds=1, actions=4))
-
-
-@pytest.mark.parametrize("spent", [Spent(rounds=3, actions=3), Spent(rounds=1, actions=1, tokens=12_000)])
-def test_without_rounds_or_tokens_nothing_is_searched_for(spent: Spent) -> None:
-    assert legal(spent) == {Action.VERIFY, *TERMINAL}
+@pytest.mark.parametrize(
+    ("spent", "state", "expected"),
+    [
+        # At the start there is nothing to verify and no query to rewrite.
+        (Spent(), {"has_evidence": False, "has_query": False}, {Action.RETRIEVE, *TERMINAL}),
+        (Spent(rounds=1, actions=1, tokens=900), {}, set(Action)),
+        (Spent(rounds=1, actions=5), {}, TERMINAL),
+        # A rewrite needs room for the search after it and for the end.
+        (Spent(rounds=1, actions=3), {}, set(Action)),
+        (Spent(rounds=1, actions=4), {}, NO_REWRITE),
+        (Spent(rounds=3, actions=3), {}, NO_SEARCH),
+        (Spent(rounds=1, actions=1, tokens=12_000), {}, NO_SEARCH),
+        (Spent(rounds=1, actions=1), {"nothing_missing": True}, TERMINAL),
+    ],
+)
+def test_an_action_is_legal_where_it_makes_sense_and_fits(
+    spent: Spent, state: dict[str, bool], expected: set[Action]
+) -> None:
+    assert legal(spent, **state) == expected
 
 
 def test_a_rewritten_query_is_searched_for_even_where_the_rewriter_spent_the_last_tokens() -> None:
-    def with_query(spent: Spent, *, missing: bool = True) -> set[Action]:
-        return set(
-            legal_actions(
-                BUDGET, spent, has_evidence=False, has_query=True, nothing_missing=not missing, has_rewritten=True
-            )
-        )
-
-    assert with_query(Spent(rounds=1, actions=2, tokens=12_000)) == {Action.RETRIEVE, *TERMINAL}
+    paid = {"has_evidence": False, "has_rewritten": True}
+    assert legal(Spent(rounds=1, actions=2, tokens=12_000), **paid) == {Action.RETRIEVE, *TERMINAL}
     # No other limit is loosened.
-    assert with_query(Spent(rounds=3, actions=2, tokens=12_000)) == TERMINAL
-    assert with_query(Spent(rounds=1, actions=5, tokens=12_000)) == TERMINAL
-    assert with_query(Spent(rounds=1, actions=2, tokens=12_000), missing=False) == TERMINAL
-
-
-def test_when_nothing_is_missing_only_terminal_actions_are_legal() -> None:
-    assert legal(Spent(rounds=1, actions=1), missing=False) == TERMINAL
+    assert legal(Spent(rounds=3, actions=2, tokens=12_000), **paid) == TERMINAL
+    assert legal(Spent(rounds=1, actions=5, tokens=12_000), **paid) == TERMINAL
+    assert legal(Spent(rounds=1, actions=2, tokens=12_000), **paid, nothing_missing=True) == TERMINAL
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from pathlib import Path
 
@@ -9,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beliefrag.demo import load_passages, load_questions
 from beliefrag.errors import CorpusError, RetrievalError
-from beliefrag.policy import ScoreScale, relevance
 from beliefrag.retrieval import Bm25Index, IndexWriter
 from beliefrag.retrieval.bm25 import MOST_WORDS, query_terms
 from beliefrag.types import Passage
@@ -91,23 +88,6 @@ def test_an_id_that_could_not_be_shown_is_refused(own: str) -> None:
 def test_text_that_is_not_unicode_is_refused_by_name() -> None:
     with pytest.raises(CorpusError, match="'bad'"):
         Bm25Index.in_memory([Passage("bad", "", "half \ud800 of a pair")])
-
-
-def test_an_ordinary_search_has_a_relevance_that_can_fall() -> None:
-    index = Bm25Index.in_memory(load_passages())
-    questions = [each.question for each in load_questions()]
-    found = [relevance([hit.score for hit in index.search(q, 5)], index.score_scale, 5) for q in questions]
-    assert 0.35 < statistics.median(found) < 0.8
-    assert max(found) < 0.95
-
-
-def test_the_score_scale_can_be_measured_with_questions(shelf: list[Passage]) -> None:
-    index = Bm25Index.in_memory(shelf)
-    questions = ["Who built the lighthouse?", "Where did Ada Quill study?"]
-    scores = [hit.score for question in questions for hit in index.search(question, 5)]
-    assert index.measure_score_scale(questions).location == pytest.approx(statistics.fmean(scores))
-    assert index.measure_score_scale([]) == ScoreScale(1.0, 1.0)
-    assert index.score_scale == Bm25Index.in_memory(reversed(shelf)).score_scale
 
 
 WORDS = Bm25Index.in_memory(

@@ -10,7 +10,7 @@ import pytest
 
 from beliefrag.retrieval import RETRIEVERS, IndexWriter, PassageSource, index_paths, open_retriever
 from beliefrag.retrieval.bm25 import Bm25Index
-from beliefrag.retrieval.documents import Document, ReadPassage, cut_document
+from beliefrag.retrieval.documents import Document, cut_document
 from beliefrag.retrieval.linked.graph import NameKind
 from beliefrag.retrieval.linked.linked_retriever import LinkedRetriever
 from beliefrag.retrieval.linked.words import split_text
@@ -67,16 +67,6 @@ def links_from(retriever: LinkedRetriever, words: str) -> set[str]:
         if NameKind.TARGET in kinds:
             titles |= {each.title for each in index.get(map(graph.passage_id, graph.home_passage[homes].tolist()))}
     return titles
-
-
-def test_a_page_gives_its_anchors_and_links_to_the_passages_that_hold_them(tmp_path: Path, read: Read) -> None:
-    write_manual(tmp_path)
-    documents, _ = read(tmp_path / "tuning.html")
-    passages = [passage for document in documents for passage in cut_document(document)]
-    held = [json.loads(each.links) for each in passages if isinstance(each, ReadPassage)]
-    assert held[0]["anchors"] == [""], "the first passage of a file is where links to the file lead"
-    [chapter] = [each for each in held if "gulls" in each["anchors"]]
-    assert ["reference.html#s-rhythm", "the rhythm setting"] in chapter["links"]
 
 
 def test_links_change_neither_texts_nor_ids(tmp_path: Path, read: Read) -> None:
@@ -191,14 +181,3 @@ def test_links_survive_a_rewrite_of_the_index_and_follow_a_change_of_the_page(tm
     assert "reference.html#s-rhythm" not in links
     found = links_from(open_linked(index), "harbour master counts gulls at dawn")
     assert found == {"Reference > boat_limit (integer)"}, "the graph of names is made again"
-
-
-def test_passages_without_headings_and_links_are_ranked_by_the_ranker_alone(shelf: list[Passage]) -> None:
-    retriever = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(passages=shelf))
-    assert isinstance(retriever, LinkedRetriever)
-    ranking = retriever.rank("Where did the engineer who built the lighthouse at Cape Bruna study?")
-    assert ranking is not None
-    assert not retriever.graph.has_headings
-    places, probabilities = retriever.ranker.rank(ranking.features, ranking.again.features)
-    assert ranking.order == places.tolist()
-    assert ranking.probabilities == probabilities.tolist()

@@ -7,10 +7,9 @@ import statistics
 import pytest
 
 from beliefrag.errors import RetrievalError, SettingsError
-from beliefrag.retrieval import Bm25Index, Retriever
+from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.injection import InjectedRetriever, content_words
 from beliefrag.types import Hit, Passage
-from tests.support.episodes import PlannedRetriever
 
 SHIPS = [Passage(f"ship{k}", "", f"the ship Fram{k} sailed with its crew") for k in range(8)]
 OTHERS = [Passage(f"other{k}", "", f"a recipe for bread number {k}, baked slowly") for k in range(300)]
@@ -30,14 +29,6 @@ def ids(hits: list[Hit]) -> list[str]:
     return [hit.passage.id for hit in hits]
 
 
-def test_it_is_a_retriever_that_says_what_it_is() -> None:
-    found = injected(noise=0.4)
-    assert isinstance(found, Retriever)
-    assert found.identity == f"{INDEX.identity}, with 40 % irrelevant passages"
-    assert found.score_scale == INDEX.score_scale
-    assert InjectedRetriever(PlannedRetriever()).identity is None
-
-
 @pytest.mark.parametrize(("share", "count"), [(0.2, 1), (0.4, 2), (0.6, 3), (0.8, 4), (1.0, 5)])
 def test_the_share_that_is_asked_for_is_irrelevant(share: float, count: int) -> None:
     hits = injected(noise=share).search(QUERY, 5)
@@ -55,14 +46,6 @@ def test_a_share_between_whole_numbers_is_kept_to_on_average() -> None:
         counts.append(len(retriever.noise_ids))
     assert set(counts) == {1, 2}
     assert statistics.fmean(counts) == pytest.approx(1.5, abs=0.08)
-
-
-def test_places_and_scores_are_those_of_the_hits_that_give_way() -> None:
-    before = INDEX.search(QUERY, 5)
-    after = injected(noise=0.6).search(QUERY, 5)
-    assert [hit.score for hit in after] == [hit.score for hit in before]
-    kept = [place for place in range(5) if ids(after)[place] == ids(before)[place]]
-    assert len(kept) == 2
 
 
 def test_the_same_seed_and_query_inject_the_same_and_another_seed_does_not() -> None:
@@ -136,8 +119,3 @@ def test_both_go_side_by_side_without_taking_each_others_places() -> None:
 def test_what_is_no_share_is_refused(shares: dict[str, float]) -> None:
     with pytest.raises(SettingsError, match="Give 0 to 1"):
         injected(**shares)
-
-
-def test_more_than_all_hits_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"add up to 1"):
-        injected(noise=0.8, counterfactual=0.4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
@@ -21,19 +21,6 @@ def test_seeds_are_averaged_within_a_question() -> None:
     assert average_seeds(episodes) == {"a": 0.5, "b": 1.0}
     # Pooling the three episodes would give 2/3; the question is the unit.
     assert mean_estimate(average_seeds(episodes)).value == 0.75
-
-
-def test_two_values_for_one_seed_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"two values .*seed 0\b"):
-        average_seeds([("a", 0, 1.0), ("a", 0, 0.0)])
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_not_a_number_is_never_averaged(value: float) -> None:
-    with pytest.raises(ValueError, match="cannot be averaged"):
-        mean_estimate({"a": 1.0, "b": value})
-    with pytest.raises(ValueError, match="cannot be averaged"):
-        average_seeds([("a", 0, value)])
 
 
 def test_equal_values_leave_no_doubt() -> None:
@@ -72,13 +59,6 @@ def test_one_question_has_no_interval_and_few_are_flagged() -> None:
     assert (alone.value, alone.low, alone.high, alone.has_few_questions) == (0.5, None, None, True)
     assert mean_estimate(by_id([0, 1] * 9)).has_few_questions
     assert not mean_estimate(by_id([0, 1] * 10)).has_few_questions
-
-
-def test_no_question_has_no_mean() -> None:
-    with pytest.raises(ValueError, match="no question"):
-        mean_estimate({})
-    with pytest.raises(ValueError, match="at least one dataset"):
-        mean_over_datasets({})
 
 
 def test_datasets_weigh_the_same_whatever_their_size() -> None:
@@ -142,6 +122,17 @@ def test_unequal_questions_are_refused_unless_allowed() -> None:
     assert (found.questions, found.left_out, found.measures["f1"].first) == (2, ("c",), 0.5)
 
 
-def test_different_measures_cannot_be_compared() -> None:
-    with pytest.raises(ValueError, match="same measures"):
-        compare({"f1": {"a": 1.0}}, {"em": {"a": 1.0}})
+@pytest.mark.parametrize(
+    ("work", "problem"),
+    [
+        (lambda: average_seeds([("a", 0, 1.0), ("a", 0, 0.0)]), r"two values .*seed 0\b"),
+        (lambda: average_seeds([("a", 0, math.inf)]), "cannot be averaged"),
+        (lambda: mean_estimate({"a": 1.0, "b": math.nan}), "cannot be averaged"),
+        (lambda: mean_estimate({}), "no question"),
+        (lambda: mean_over_datasets({}), "at least one dataset"),
+        (lambda: compare({"f1": {"a": 1.0}}, {"em": {"a": 1.0}}), "same measures"),
+    ],
+)
+def test_what_has_no_mean_is_refused(work: Callable[[], object], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        work()

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from beliefrag.runs.statistics import (
-    Estimate,
-    Floats,
-    estimate_from_resamples,
-    resample_means,
-    resample_weights,
-    share_on_front,
-)
+from beliefrag.runs.statistics import Estimate, Floats, estimate_from_resamples, resample_means, resample_weights
+from benchmarks.decide.numbers import share_on_front
 
 STATES = np.array([((place * 7) % 13) / 12 for place in range(60)])
 QUESTIONS = [f"q{place // 3:02d}" for place in range(60)]
@@ -48,9 +42,6 @@ def test_shares_on_the_pareto_front() -> None:
         return np.array([[((k * step + m * other) % around) / divisor for m in range(4)] for k in range(n)])
 
     shares = share_on_front(
-        {
-            "b": (table(30, 3, 5, 11, 0.1), table(30, 2, 3, 7, 6)),
-            "a": (table(21, 4, 5, 11, 0.1), table(21, 5, 3, 7, 6)),
-        }
+        {"b": (table(30, 3, 5, 11, 0.1), table(30, 2, 3, 7, 6)), "a": (table(21, 4, 5, 11, 0.1), table(21, 5, 3, 7, 6))}
     )
     assert shares == [0.5345, 0.5745, 0.5965, 0.4935]

@@ -11,12 +11,7 @@ from beliefrag.methods.intervention import MatchedState
 from beliefrag.policy import Thresholds
 from beliefrag.record import EpisodeSummary
 from beliefrag.studies import Recording, StudyContext, StudyResult
-from beliefrag.studies.mechanism import (
-    ABLATIONS,
-    INTERVENTIONS,
-    MechanismStudy,
-    match_states,
-)
+from beliefrag.studies.mechanism import ABLATIONS, INTERVENTIONS, MechanismStudy, match_states
 from tests.support.messages import mentions
 from tests.support.studied import episode, recording, rows_of, state, trajectory
 

@@ -28,11 +28,6 @@ def test_different_runs_cannot_share_a_name() -> None:
         )
 
 
-def test_the_options_of_frontier_name_its_methods() -> None:
-    (one,) = choose_studies("frontier:of=static,methods=no_rag+crag")
-    assert one.options.required_runs(StudyContext())[0].methods == ("no_rag", "crag", "static")
-
-
 def test_changes_are_made_to_the_settings_and_to_nothing_else() -> None:
     settings = Settings(concurrency=3)
     other = apply_changes(settings, RequiredRun("r", (), changes={"thresholds.answer": 0.55, "budget.rounds": 2}))

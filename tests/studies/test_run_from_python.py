@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from beliefrag import studies
-from beliefrag.bench.setup import RunSpec
 from beliefrag.settings import Settings
 from tests.support.bench_runs import write_dataset, write_script
 
@@ -37,17 +36,3 @@ def test_a_study_is_made_with_progress_and_shows_itself(
     again = studies.run(NAME, existing_run=out / "runs" / "comparison", out=tmp_path / "again")
     assert again.numbers == found.numbers
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_study_that_was_interrupted_goes_on(tmp_path: Path, settings: Settings) -> None:
-    data = [write_dataset(tmp_path, "north", 3)]
-    spec = RunSpec(n=3, judge=False)
-
-    def stop(each: studies.StudyProgress) -> None:
-        if each.progress.done:
-            raise KeyboardInterrupt
-
-    how = {"data": data, "out": tmp_path / "studies", "settings": settings, "spec": spec}
-    with pytest.raises(KeyboardInterrupt):
-        studies.run(NAME, concurrency=1, progress=stop, **how)
-    assert studies.run(NAME, **how).numbers["of"] == "static"  # type: ignore[arg-type]

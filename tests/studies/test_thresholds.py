@@ -9,14 +9,7 @@ from beliefrag.policy import Thresholds
 from beliefrag.runs.states import Trajectory
 from beliefrag.studies import StudyContext, StudyResult
 from beliefrag.studies.study import StateTable
-from beliefrag.studies.thresholds import (
-    GATES,
-    ThresholdsStudy,
-    measure_gate,
-    medians,
-    spread_over,
-    weighted_quantile,
-)
+from beliefrag.studies.thresholds import GATES, ThresholdsStudy, measure_gate, medians, spread_over, weighted_quantile
 from tests.support.messages import mentions
 from tests.support.studied import recording, rows_of, state, trajectory
 

@@ -6,19 +6,17 @@ import contextlib
 import json
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from beliefrag.opening import assemble
-from beliefrag.settings import Settings
 from beliefrag.types import Passage
 from beliefrag.web.auth import BrowserKey
 from beliefrag.web.page import AskPage, FeedbackFile, PageEpisodes
 from tests.support.episodes import verdict
-from tests.support.serving import Served, Slow, served
+from tests.support.serving import Served, opened, served
 from tests.support.viewing import HOSTILE
 
 TRAVEL = "Who approves travel above the limit?"
@@ -90,15 +88,7 @@ def asking(
     settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Asking]:
     """Serves the page as `beliefrag app` does."""
-    script = folder / "asked.jsonl"
-    script.write_text("\n".join(json.dumps(line) for line in replies), encoding="utf-8")
-    usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
-    chosen = Settings(model=f"scripted:{script}", **(usual | dict(settings or {})))
-    assembly = assemble(chosen, passages=passages)
-    model = Slow(assembly.model, seconds)
-    assembly = replace(
-        assembly, engine=replace(assembly.engine, model=model), harness=replace(assembly.harness, model=model)
-    )
+    assembly, chosen = opened(folder, *replies, seconds=seconds, passages=passages, **dict(settings or {}))
     feedback = folder / "feedback.jsonl"
     keys: list[BrowserKey] = []
 

@@ -117,7 +117,6 @@ class OpenSearchServer:
     def __init__(self) -> None:
         self.indices: dict[str, Index] = {}
         self.scrolls: dict[str, list[list[dict[str, Any]]]] = {}
-        self.requests: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.spoil: Callable[[str, str, Reply], Reply | None] = lambda method, path, reply: reply
         self.distribution: str | None = "opensearch"
@@ -134,7 +133,6 @@ class OpenSearchServer:
 
     def answer(self, method: str, target: str, body: bytes) -> Reply:
         with self._lock:
-            self.requests.append((method, target))
             try:
                 reply = self._route(method, target, body)
             except Refused as refused:

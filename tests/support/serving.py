@@ -104,16 +104,17 @@ def opened(
     folder: Path,
     *lines: Mapping[str, Any],
     seconds: float = 0.0,
+    passages: Sequence[Passage] = PASSAGES,
     docs: Sequence[Path] | None = None,
     index: Path | None = None,
     **settings: Any,
 ) -> tuple[Assembly, Settings]:
-    """An assembly of documents, or else of the passages above, with a scripted model."""
+    """An assembly of documents, or else of passages, with a scripted model."""
     script = folder / "served.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, REPLY)), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
     chosen = Settings(model=f"scripted:{script}", **(usual | settings))
-    assembly = assemble(chosen, passages=None if docs or index else PASSAGES, docs=docs, index=index)
+    assembly = assemble(chosen, passages=None if docs or index else passages, docs=docs, index=index)
     model = Slow(assembly.model, seconds)
     return replace(
         assembly, engine=replace(assembly.engine, model=model), harness=replace(assembly.harness, model=model)

@@ -102,10 +102,7 @@ def test_a_flood_from_one_address_leaves_the_others_room(tmp_path: Path) -> None
 
 def test_connections_that_serve_requests_are_never_closed_for_new_ones(tmp_path: Path) -> None:
     limits = ServerLimits(connections_per_client=2)
-    with (
-        served(*opened(tmp_path, seconds=1.0), limits=limits) as server,
-        flood(server, 2, ASK) as busy,
-    ):
+    with served(*opened(tmp_path, seconds=1.0), limits=limits) as server, flood(server, 2, ASK) as busy:
         wait_for(lambda: server.service.admission.in_flight == 2)
         with flood(server, 1) as (refused,):
             assert is_closed(refused)

@@ -197,17 +197,6 @@ def test_a_stream_begins_with_the_place_in_the_queue(tmp_path: Path) -> None:
     assert events(waited.text)[-1][1]["answer"] == ANSWER
 
 
-def test_clients_of_the_other_api_get_the_place_as_a_comment(tmp_path: Path) -> None:
-    body = {"model": "beliefrag", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
-    limits = ServerLimits(concurrency=1, queue=4)
-    with served(*opened(tmp_path, seconds=0.3), limits=limits) as server, ThreadPoolExecutor(2) as pool:
-        _hold_the_place(server, pool)
-        with server.client() as client:
-            reply: httpx2.Response = client.post("/v1/chat/completions", json=body)
-    assert "\n: waiting, place 1\n" in reply.text
-    assert ANSWER in reply.text
-
-
 @pytest.mark.parametrize(
     ("options", "model", "expected"),
     [

@@ -79,11 +79,7 @@ CHAT: dict[str, object] = {"model": "beliefrag", "messages": [{"role": "user", "
     ],
 )
 def test_a_client_that_leaves_stops_paying_for_model_calls(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    path: str,
-    body: dict[str, object],
-    headers: dict[str, str],
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str, body: dict[str, object], headers: dict[str, str]
 ) -> None:
     caplog.set_level("INFO", "beliefrag.web")
     with served(*opened(tmp_path, seconds=300)) as server:

@@ -75,11 +75,7 @@ def line(method: str, number: int | None = None, **params: Any) -> str:
 
 
 OPENING = line(
-    "initialize",
-    1,
-    protocolVersion="2025-06-18",
-    capabilities={},
-    clientInfo={"name": "raw", "version": "1"},
+    "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "raw", "version": "1"}
 ) + line("notifications/initialized")
 
 

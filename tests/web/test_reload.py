@@ -35,10 +35,7 @@ def sources(reply: Any) -> set[str]:
 
 
 def test_reload_reads_changed_documents_again_and_needs_the_token(tmp_path: Path, docs: Path) -> None:
-    with (
-        served(*opened(tmp_path, docs=[docs]), token=TOKEN, docs=[docs]) as server,
-        server.client() as client,
-    ):
+    with served(*opened(tmp_path, docs=[docs]), token=TOKEN, docs=[docs]) as server, server.client() as client:
         assert client.post("/v1/reload").status_code == 401
         assert client.post("/v1/reload", headers=KEY).json()["changed"] is False
         (docs / "new.md").write_text("Who approves travel above the limit? The board does.", encoding="utf-8")

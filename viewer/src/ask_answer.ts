@@ -37,7 +37,7 @@ function given(answer: Answer): HTMLElement {
   return h("div", { class: "given" },
     h("p", { class: "answer" }, words(answer.answer ?? "", 4000)),
     answer.outcome === "stopped" && h("p", { class: "note" }, "This is the best answer that was found, not one to rely on."),
-    confidence(answer.answerability));
+    confidence(answer));
 }
 
 function missing(answer: Answer): Child {
@@ -53,16 +53,21 @@ function declined(answer: Answer): HTMLElement {
     h("p", { class: "answer" }, "Declined: the documents do not give an answer to trust."),
     missing(answer),
     guess && h("details", { class: "guess" }, h("summary", {}, "Show the best guess"),
-      h("p", {}, words(guess, 2000), " ", h("span", { class: "muted" }, answer.answerability === null ? "(a guess)" : `(a guess, ${percent(answer.answerability)} likely right)`))));
+      h("p", {}, words(guess, 2000), " ", h("span", { class: "muted" }, answer.answerability === null ? "(a guess)" : `(a guess, ${likely(answer.answerability, answer)})`))));
 }
 
-function confidence(probability: number | null): Child {
+function likely(probability: number, { calibrated }: Answer): string {
+  return `${percent(probability)} likely right${calibrated === false ? " (uncalibrated estimate)" : ""}`;
+}
+
+function confidence(answer: Answer): Child {
+  const probability = answer.answerability;
   if (probability === null) return h("p", { class: "muted" }, "This method does not say how likely its answer is right.");
   const share = Math.round(100 * probability);
   const level = share >= 75 ? "high" : share >= 50 ? "middle" : "low";
   return h("p", { class: `confidence ${level}` },
     h("meter", { min: 0, max: 100, value: share, low: 50, high: 75, optimum: 100, "aria-label": "How likely the answer is right" }),
-    h("span", {}, `${percent(probability)} likely right`));
+    h("span", {}, likely(probability, answer)));
 }
 
 function quotes(answer: Answer, found: readonly Citation[], open: OpenDocument): Child {

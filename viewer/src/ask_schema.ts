@@ -19,6 +19,8 @@ export interface Answer {
   outcome: "answered" | "stopped" | "abstained";
   answer: string | null;
   answerability: number | null;
+  /** False: the probability is an uncalibrated estimate. */
+  calibrated?: boolean | null;
   /** Why it searched, and why it stopped, in words. */
   why: string;
   /** What would change its mind, in words. */

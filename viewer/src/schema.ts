@@ -61,6 +61,7 @@ export interface RecordedEpisode {
   best_guess: string | null;
   error: { cause: string; message: string; remedy: string } | null;
   answerability: number | null;
+  calibrated: boolean | null;
   metrics: Record<string, number | null>;
   usage: Usage;
   seconds: number;

@@ -21,6 +21,7 @@ from beliefrag.answering.packing import (
     cover_words,
     find_sentences,
     lower_words,
+    match_words,
     name_words,
 )
 from beliefrag.types import Citation, CitationRole, Passage
@@ -95,8 +96,8 @@ def find_nearest(question: str, passages: Sequence[Passage], *, shown: Spans | N
 def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
     """Find the words of a question that occur in none of the passages, as the question writes them."""
     asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - EMPTY_WORDS]
-    words = [word for passage in passages for word in lower_words(f"{passage.title} {passage.text}")]
-    return tuple(word for word in asked if not any(cover_words(lower_words(word), words)))
+    words = [word for passage in passages for word in match_words(f"{passage.title} {passage.text}")]
+    return tuple(word for word in asked if not any(cover_words(match_words(word), words)))
 
 
 class _Reading:
@@ -105,7 +106,7 @@ class _Reading:
     def __init__(self, question: str, answer: str, passages: Sequence[Passage], shown: Spans | None) -> None:
         self.passages = passages
         self.asks_number = ASKS_NUMBER.search(question) is not None
-        asked = list(dict.fromkeys(lower_words(question)))
+        asked = list(dict.fromkeys(match_words(question)))
         self.asked = [word for word in asked if word not in EMPTY_WORDS] or asked
         self._question = f" {' '.join(lower_words(question))} "
         # The last heading of a path is what a passage is about, and a text mentions it without the path.
@@ -137,8 +138,8 @@ class _Reading:
         start, end = self.spans[number][place]
         words = lower_words(self.passages[number].text[start:end])
         joined = f" {' '.join(words)} "
-        title = lower_words(self.passages[number].title)
-        covers = tuple(map(max, cover_words(self.asked, words), cover_words(self.asked, title)))
+        title, matched = match_words(self.passages[number].title), match_words(self.passages[number].text[start:end])
+        covers = tuple(map(max, cover_words(self.asked, matched), cover_words(self.asked, title)))
         held = _share_held(wanted, joined, self.names[number])
         return _Sentence(number, place, (start, end), tuple(words), joined, covers, held)
 

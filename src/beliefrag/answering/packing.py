@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from beliefrag.retrieval.documents import count_words, find_words, split_sentences
 from beliefrag.types import Passage, Rules
@@ -24,10 +25,12 @@ _LONGEST_SENTENCE = 60
 _PART = 40
 _GAP = " … "
 """Stands where sentences were left out. It counts as a word."""
-_WORD = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
-    "|[^\\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
-)
+_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Letters of scripts without spaces between words."""
+_MARKS = "\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
+"""Vowels and other marks within words, which are no letters to Unicode."""
+_UNSPACED = re.compile(f"[{_LETTERS}]")
+_WORD = re.compile(f"[{_LETTERS}]|[^\\W_{_LETTERS}]+(?:[{_MARKS}]+[^\\W_{_LETTERS}]*)*")
 EMPTY_WORDS = frozenset([
     "a", "an", "and", "are", "as", "at", "be", "been", "between", "both", "by", "did", "do", "does", "for", "from",
     "had", "has", "have", "he", "her", "his", "how", "in", "is", "it", "its", "of", "on", "or", "s", "she", "that",
@@ -292,9 +295,9 @@ def read_sentences(
     question: str, passages: Sequence[Passage], spans: Sequence[Sequence[tuple[int, int]]]
 ) -> SentenceReading:
     """Read all sentences in view of the question."""
-    asked = [word for word in dict.fromkeys(lower_words(question)) if word not in EMPTY_WORDS]
-    asked = asked or list(dict.fromkeys(lower_words(question)))
-    titles = [lower_words(passage.title) for passage in passages]
+    asked = [word for word in dict.fromkeys(match_words(question)) if word not in EMPTY_WORDS]
+    asked = asked or list(dict.fromkeys(match_words(question)))
+    titles = [match_words(passage.title) for passage in passages]
     names = [name_words(passage.title) for passage in passages]
     rows: list[ReadSentence] = []
     counts = [0] * len(asked)
@@ -305,7 +308,7 @@ def read_sentences(
         for place, (start, end) in enumerate(own):
             text = passage.text[start:end]
             words = lower_words(text)
-            covers = cover_words(asked, words)
+            covers = cover_words(asked, match_words(text))
             counts = [count + (cover > 0) for count, cover in zip(counts, covers, strict=True)]
             joined = f" {' '.join(words)} "
             named = frozenset(at for at, name in enumerate(names) if at != number and name and name in joined)
@@ -325,6 +328,18 @@ def read_sentences(
 def lower_words(text: str) -> list[str]:
     """Return the words of a text in small letters; a character of a script without spaces is a word."""
     return [found.lower() for found in _WORD.findall(text)]
+
+
+def match_words(text: str) -> list[str]:
+    """Return the words of a text to be compared with others: in a script without spaces, all pairs of characters.
+
+    Single characters of such a script are in nearly every sentence.
+    """
+    words = lower_words(text)
+    if not any(map(_UNSPACED.match, words)):
+        return words
+    pairs = [f"{one}{two}" for one, two in pairwise(words) if _UNSPACED.match(one) and _UNSPACED.match(two)]
+    return [word for word in words if not _UNSPACED.match(word)] + pairs or words
 
 
 def name_words(title: str) -> str:

@@ -6,22 +6,22 @@ callback, and an exception that it raises ends a run early. `beliefrag.bench` ex
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
-from beliefrag.bench.questions import Dataset
+from beliefrag.bench.questions import Dataset, LabelledQuestion
 from beliefrag.bench.runner import InProcessPlayer, Player, Runner, Tally, episodes_for
 from beliefrag.bench.setup import RunSpec, Setup, set_up
 from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration
 from beliefrag.models.providers import use_server_model
+from beliefrag.opening import run_to_end
 from beliefrag.record import Episode, EpisodeSummary
 from beliefrag.report.run_report import cost_lines, format_usage, mean_notes, results_table, write_report
 from beliefrag.report.table import Table
@@ -31,8 +31,10 @@ from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EPISODES_FILE, LOCK_FILE, EpisodeLog, read_episodes, read_summaries
 from beliefrag.runs.summary import MEASURES, DatasetComparison, Summary, compare_methods, describe_incomplete, summarise
 from beliefrag.settings import Settings, load_settings
+from beliefrag.types import NO_ANSWER
 
 _LEFT_OUT_SHOWN = 5
+_VERDICTS = ("right", "rightly declined", "wrong", "declined", "failed")
 _T = TypeVar("_T")
 
 
@@ -206,7 +208,7 @@ def prepare_run(
     setup = set_up(settings, spec, before)
     # An embedded model answers one call after another: a second episode would only take the first one's place in
     # its memory.
-    at_once = concurrency or (1 if settings.model.startswith("local:") else settings.concurrency)
+    at_once = concurrency or (1 if settings.is_embedded else settings.concurrency)
     plan = make_plan(setup, read_summaries(folder), at_once=at_once)
     return PreparedRun(setup, settings, spec, folder, _resume(before, setup.record, plan), plan, at_once)
 
@@ -262,6 +264,38 @@ def report(folder: str | Path, *, out: str | Path | None = None) -> Result[Summa
     return Result(summary, (results_table(summary),), (summary.first_line, *notes, *costs), files)
 
 
+def check_answers(folder: str | Path, dataset: Dataset) -> Result[Counter[str]]:
+    """Return what a run answered to each question of a dataset, and how often it was right, wrong or declined.
+
+    Right is what the judge said so, or else an answer that holds a right one or has half of its words. Declining is
+    right where the documents have no answer.
+    """
+    given = {each.question.id: each for each in read_episodes(Path(folder))}
+    rows = [_check_answer(given[each.id], each) for each in dataset.questions if each.id in given]
+    counts = Counter(row[-1] for row in rows)
+    words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if counts[verdict])
+    right = counts["right"] + counts["rightly declined"]
+    headings = ("question", "expected", "given", "probability", "verdict")
+    table = Table.of_texts("answers", "", headings, rows)
+    return Result(counts, (table,), (f"{right} of {len(rows)} right: {words}",))
+
+
+def _check_answer(episode: Episode, labelled: LabelledQuestion) -> tuple[str, ...]:
+    scores = episode.metrics
+    is_right = (
+        episode.verdict.correct if episode.verdict else max(scores.get("f1") or 0, scores.get("cover") or 0) >= 0.5
+    )
+    if not episode.finished:
+        verdict = "failed"
+    elif episode.answer is None:
+        verdict = "rightly declined" if is_right else "declined"
+    else:
+        verdict = "right" if is_right else "wrong"
+    expected = " | ".join(each.replace(NO_ANSWER, "(no answer)") for each in labelled.gold.answers)
+    likely = "-" if episode.answerability is None else f"{episode.answerability:.0%}"
+    return labelled.question.text, expected, episode.answer or "-", likely, verdict
+
+
 def compare(
     folder: str | Path, first: str, second: str, *, allow_unequal: bool = False
 ) -> Result[tuple[DatasetComparison, ...]]:
@@ -285,16 +319,6 @@ def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine to its end, also where a notebook already runs an event loop in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def _open_player(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from beliefrag.bench.metrics import accepted_answers
+from beliefrag.bench.metrics import accepted_answers, is_rightly_declined
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.engine.calls import CallRecorder, ModelCalls
 from beliefrag.errors import BeliefRAGError, ReplyError
@@ -44,7 +44,7 @@ class Judge:
     async def judge_episode(self, episode: Episode, labelled: LabelledQuestion) -> Episode:
         """Return the episode with its verdict and what that cost, or with a verdict for every answer on trial.
 
-        An abstention is wrong without asking. If the judge fails, the episode keeps the cause in place of a verdict,
+        An abstention is judged without asking. If the judge fails, the episode keeps the cause in place of a verdict,
         and is judged again when the run continues.
         """
         meter = Meter(self._model)
@@ -52,7 +52,9 @@ class Judge:
         error: Failure | None = None
         steps = episode.steps
         try:
-            right = episode.answer is not None and await self._ask(meter, episode.answer, labelled)
+            right = is_rightly_declined(episode.answer, labelled.gold)
+            if episode.answer is not None:
+                right = await self._ask(meter, episode.answer, labelled)
             if episode.key.method in STATE_COLLECTORS:
                 verdicts = {} if episode.answer is None else {episode.answer: right}
                 for answer in dict.fromkeys(step.attempt.answer for step in steps if step.attempt):

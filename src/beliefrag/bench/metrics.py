@@ -1,6 +1,6 @@
 """What an episode is worth: answer metrics against gold, and how much of the needed evidence was found.
 
-An abstention scores 0 on every answer metric. A failure has no score at all.
+An abstention scores 0 on every answer metric, but 1 where the documents have no answer. A failure has no score at all.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.record import Episode, EpisodeKey, Step
 from beliefrag.runs.record import now
+from beliefrag.types import NO_ANSWER
 
 _CLOSED = frozenset({"yes", "no", "noanswer"})
 _COMBINATIONS = 64
@@ -26,7 +27,7 @@ def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> d
     Each lies in [0, 1]; None where it has no meaning. Only set-valued questions have a recall of rows, and they have no
     exact match, F1 and cover.
     """
-    one, f1, cover = (None, None, None) if gold.is_set else (0.0, 0.0, 0.0)
+    one, f1, cover = (None, None, None) if gold.is_set else (float(is_rightly_declined(answer, gold)),) * 3
     rows = 0.0 if gold.is_set else None
     if answer is not None and gold.is_set:
         rows = answer_row_recall(answer, gold.answers)
@@ -34,6 +35,11 @@ def score_answer(answer: str | None, gold: Gold, retained: Collection[str]) -> d
         one, f1, cover = answer_scores(answer, gold)
     recall = evidence_recall(retained, gold.supporting)
     return {"exact_match": one, "f1": f1, "cover": cover, "evidence_recall": recall, "answer_row_recall": rows}
+
+
+def is_rightly_declined(answer: str | None, gold: Gold) -> bool:
+    """Return whether no answer was given to a question that the documents do not answer."""
+    return answer is None and NO_ANSWER in gold.answers
 
 
 def answer_scores(answer: str, gold: Gold) -> tuple[float, float, float]:

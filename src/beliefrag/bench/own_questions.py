@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beliefrag.bench.datasets.formats import (
@@ -18,10 +18,9 @@ from beliefrag.bench.datasets.formats import (
     read_table,
 )
 from beliefrag.bench.questions import Card, Dataset, LabelledQuestion
-from beliefrag.retrieval import docs_index
+from beliefrag.retrieval import PassageSource
 from beliefrag.runs.run_errors import DataError
-from beliefrag.settings import cache_dir
-from beliefrag.types import Passage
+from beliefrag.types import NO_ANSWER, Passage
 
 _TABLES = {".csv": ",", ".tsv": "\t"}
 _EXPECTED = "CSV with commas, TSV or JSON Lines with 'question' and 'answers'"
@@ -38,8 +37,10 @@ class OwnDocuments:
 
     def load(self) -> Dataset:
         """Read both as a dataset."""
-        index, _ = docs_index(self.docs, cache_dir())
-        return load_user_questions(self.questions, index.first(len(index)))
+        source = PassageSource(docs=self.docs)
+        index = source.open_index()
+        dataset = load_user_questions(self.questions, index.first(len(index)))
+        return replace(dataset, documents=source.documents)
 
 
 class _UserRecord(PublishedRecord):
@@ -53,9 +54,9 @@ def load_user_questions(questions: Path, passages: Sequence[Passage]) -> Dataset
     """Load the questions of a file as a dataset on these passages.
 
     The file is CSV or TSV with the columns `question` and `answers` (or `answer`; several with | between), or JSON
-    Lines with the same names, `answers` being a list. An `id` is optional: without one it is made from the question's
-    words. A file in which the page to ask in keeps feedback is read too: the last line of a question counts, and it is
-    left out as long as it has no right answer.
+    Lines with the same names, `answers` being a list. Without an answer, declining is right. An `id` is optional:
+    without one it is made from the question's words. A file in which the page to ask in keeps feedback is read too: the
+    last line of a question counts, and it is left out as long as it has no right answer.
     """
     left_out: list[str] = []
     asked: dict[str, LabelledQuestion] = {}
@@ -106,6 +107,6 @@ def _make_question(record: _UserRecord) -> LabelledQuestion:
         raise BadRecord("has no 'answer'")
     answers = given.split("|") if isinstance(given, str) else given
     if not any(answer.strip() for answer in answers):
-        raise BadRecord("has no answer")
+        answers = (NO_ANSWER,)
     identifier = (record.id or "").strip() or question_id("q_", record.question)
     return make_question(identifier, record.question, answers)

@@ -83,6 +83,8 @@ class Dataset:
     questions: tuple[LabelledQuestion, ...] = field(repr=False)
     passages: tuple[Passage, ...] = field(repr=False)
     card: Card
+    documents: str = ""
+    """The key of the user's documents that the passages come from."""
 
     def __post_init__(self) -> None:
         for what, values in (("question", self.questions), ("passage", self.passages)):

@@ -128,7 +128,7 @@ async def open_ray_player(
         nodes = cluster.nodes()
         _check_shared_cache(settings, spec, nodes)
         # An embedded model uses all processors of its node.
-        embedded = settings.model.startswith("local:")
+        embedded = settings.is_embedded
         lanes = [node for node in nodes for _ in range(1 if embedded else max(1, node.processors))]
         lanes = lanes if embedded else lanes[: max(1, min(calls, episodes))]
         share = settings.model_copy(update={"concurrency": max(1, calls // len(lanes))})

@@ -18,7 +18,7 @@ from beliefrag.methods import METHODS, STATE_COLLECTORS, needs_calibration, plan
 from beliefrag.methods.intervention import Intervention, MethodWithIntervention
 from beliefrag.models import ChatModel
 from beliefrag.models.cache import CachedModel
-from beliefrag.opening import Engine, open_engine, open_model
+from beliefrag.opening import Engine, decline_by_default, open_engine, open_model
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import RETRIEVERS, PassageSource, Retriever, close_retriever, describe_engine, open_retriever
 from beliefrag.retrieval.bm25 import MeasuresScores
@@ -72,6 +72,8 @@ class RunSpec:
     """Whether fitted methods may be compared on train questions and on those that a calibration has seen."""
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     """By dataset, the answerability that the calibrated methods decide with in place of their own."""
+    declines: bool = False
+    """Whether an answer that is likely wrong is declined, as where people ask."""
     replay: bool = False
     """Answer from the cache alone, and ask no model: known weights need not be on this machine."""
     preview: bool = False
@@ -172,6 +174,7 @@ def set_up(
     A replay takes the models' identities from the record of the run `before`, so neither weights nor a server are
     needed. `wrap_model` puts a layer around the model that the episodes share.
     """
+    settings = decline_by_default(settings) if spec.declines else settings
     plans = {name: plan_search(settings, name) for name in spec.method_names}
     how = {"replay": spec.replay, "preview": spec.preview}
     model = wrap_model(open_model(settings, **how, identity=before.model if before else None))
@@ -255,7 +258,15 @@ def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
     if not any(map(needs_calibration, spec.method_names)):
         # Methods without a calibration ignore a largest error, as the preview warns.
         settings = settings.model_copy(update={"max_error": None})
-    return open_engine(settings, methods=spec.methods, model=model, further_warnings=tuple(warnings))
+    documents = "".join(each.documents for each in spec.datasets)
+    return open_engine(
+        settings,
+        methods=spec.methods,
+        model=model,
+        further_warnings=tuple(warnings),
+        documents=documents,
+        replay=spec.replay or spec.preview,
+    )
 
 
 def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, DatasetSetup]) -> None:

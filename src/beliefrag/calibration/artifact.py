@@ -8,6 +8,7 @@ is used only on request.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
@@ -38,7 +39,9 @@ from beliefrag.policy import (
 )
 from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import select_held_out
+from beliefrag.settings import config_dir
 from beliefrag.types import Budget
+from beliefrag.verifiers import DRAFT_FORMS
 
 if TYPE_CHECKING:
     from beliefrag.runs.record import RunRecord
@@ -220,6 +223,8 @@ class Artifact(_Strict):
     format: Literal[1] = 1
     name: str
     origin: Literal["published", "fitted"]
+    any_model: bool = False
+    """Whether it is an estimate for models without a fit of their own; its probabilities are calibrated for none."""
     backbone: str
     """The model it was fitted for, as the beginning of the model's identity."""
     retriever: str
@@ -268,6 +273,8 @@ class Artifact(_Strict):
             unused["fit"] = {"division"}
         if self.answerability.kind == "logistic":
             unused["answerability"] = {"kind"}
+        if not self.any_model:
+            unused["any_model"] = True
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
     def find_seen(self, question_ids: Iterable[str]) -> tuple[str, ...]:
@@ -346,6 +353,18 @@ def count_guarantees_in_file(path: Path) -> int:
         ) from None
 
 
+def saved_artifact_path(model: str, verifier: str, documents: str) -> Path:
+    """Return where the calibration of a model on these documents is kept, and found by every later question."""
+    key = hashlib.sha256("\0".join((backbone(model), verifier, documents)).encode()).hexdigest()[:12]
+    return config_dir() / "calibrations" / f"{name_after(model)}-{key}.json"
+
+
+def name_after(model: str) -> str:
+    """Return the model's name without provider, address and hash."""
+    plain = backbone(model).split(":")[1].rpartition("/")[2]
+    return re.sub(r"[^\w.-]+", "-", plain) or "calibration"
+
+
 @dataclass(frozen=True, slots=True)
 class RunConditions:
     """What a run asks and searches with; `retriever` is None for one that does not say what it is."""
@@ -378,6 +397,8 @@ def find_mismatches(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
 
 def find_calibration_warnings(artifact: Artifact, here: RunConditions) -> tuple[str, ...]:
     """Return why its probabilities may be off in this run: accepted mismatches, and what is unknown."""
+    if artifact.any_model:
+        return ("no calibration was fitted for this model",)
     found = []
     if not _is_fitted_for(artifact, here.model):
         found.append(f"borrowed, fitted for {artifact.backbone}")
@@ -410,34 +431,40 @@ def select_artifact(
     *,
     calibration: str | None = None,
     borrow: str | None = None,
+    saved: Path | None = None,
     any_retriever: bool = False,
 ) -> Artifact:
     """Select the artifact to use in a run.
 
-    `calibration` must have been fitted for all that, but for the retriever with `any_retriever`; without one the
-    shipped artifacts are searched. `borrow` is used although it was fitted for something else.
+    `calibration` must have been fitted for all that, but for the retriever with `any_retriever`. `borrow` is used
+    although it was fitted for something else. Without either it is the one `saved` for these documents, or else the
+    shipped one that suits the run best: where none was fitted for its model, an estimate.
     """
     if borrow is not None:
         return load_artifact(borrow)
-    if calibration is not None:
-        artifact, named = load_artifact(calibration), calibration
-    else:
-        own = [artifact for artifact in shipped_artifacts().values() if _is_fitted_for(artifact, here.model)]
-        if not own:
-            raise CalibrationError(
-                f"No calibration was fitted for {here.model}, so its probabilities would mean nothing.",
-                remedy="Use --borrow published to take the paper's, fitted for gpt-oss-120b, knowing that it may be "
-                "off, or fit one with 'beliefrag calibrate fit'.",
-            )
-        artifact = min(own, key=lambda each: len(find_mismatches(each, here)))
-        named = artifact.name
+    if calibration is None:
+        if saved is not None and saved.exists():
+            return load_artifact(str(saved))
+        return min(shipped_artifacts().values(), key=lambda each: _rank(each, here))
+    artifact = load_artifact(calibration)
     if reasons := find_mismatches(artifact, replace(here, retriever=None) if any_retriever else here):
         raise CalibrationError(
             f"The calibration {artifact.name} is not for this run: it was {'; it was '.join(reasons)}.",
-            remedy=f"Use --borrow {named} to take it all the same, knowing that its probabilities may be off, or fit "
-            "one with 'beliefrag calibrate fit'.",
+            remedy=f"Use --borrow {calibration} to take it all the same, knowing that its probabilities may be off, or "
+            "fit one with 'beliefrag calibrate fit'.",
         )
     return artifact
+
+
+def _rank(artifact: Artifact, here: RunConditions) -> tuple[bool, bool, bool, int]:
+    """Return how far an artifact is from a run: first by its verifier form, whose scores it weighs, then by its model.
+
+    Estimates for any model weigh the scores of both draft forms.
+    """
+    reads_draft = artifact.any_model and here.verifier in DRAFT_FORMS
+    reads_alike = reads_draft or artifact.verifier == here.verifier
+    own = not artifact.any_model and _is_fitted_for(artifact, here.model)
+    return not reads_alike, not own, not artifact.any_model, len(find_mismatches(artifact, here))
 
 
 def select_guarantee(
@@ -460,7 +487,7 @@ def select_guarantee(
     if calibration_warnings:
         raise CalibrationError(
             f"The calibration {artifact.name} carries no guarantee here: {'; '.join(calibration_warnings)}.",
-            remedy="Ask without --max-error, or with a calibration that was fitted for just this.",
+            remedy=f"Fit one with 'beliefrag calibrate auto --docs DOCS', then bound its errors: {command}",
         )
     found = next((each for each in artifact.guarantees if each.has_target(max_error, confidence)), None)
     if found is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -16,6 +15,7 @@ from beliefrag.calibration.artifact import (
     Quality,
     ValueReport,
     backbone,
+    name_after,
 )
 from beliefrag.calibration.examples import DIAGNOSTICS, Examples, StateCollection, label_searches, label_states
 from beliefrag.calibration.fitting import (
@@ -102,7 +102,7 @@ def fit_artifact(
     run = collection.runs[0]
     judge = next((each.judge for each in collection.runs if each.judge), None)
     return Artifact(
-        name=name or _name_after(run.model),
+        name=name or name_after(run.model),
         origin="fitted",
         backbone=backbone(run.model),
         retriever=run.searched_with,
@@ -234,9 +234,3 @@ def _summarise_quality(found: Quality | None) -> dict[str, float]:
         "ece": found.ece,
     }
     return {key: number for key, number in numbers.items() if number is not None}
-
-
-def _name_after(model: str) -> str:
-    """Return the model's name without provider, address and hash."""
-    plain = backbone(model).split(":")[1].rpartition("/")[2]
-    return re.sub(r"[^\w.-]+", "-", plain) or "calibration"

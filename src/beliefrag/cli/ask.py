@@ -16,7 +16,14 @@ import typer
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
 from beliefrag.errors import BeliefRAGError, SettingsError
-from beliefrag.explanation import ACTION_WORDS, Explanation, describe_belief, describe_reason, explain_episode
+from beliefrag.explanation import (
+    ACTION_WORDS,
+    Explanation,
+    describe_belief,
+    describe_confidence,
+    describe_reason,
+    explain_episode,
+)
 from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
 
@@ -244,7 +251,9 @@ def describe_calibration(assembly: Assembly) -> str:
     if parts.artifact is None:
         return f"none: the method {assembly.method.name} does not say how likely its answer is right"
     if parts.calibration_warnings:
-        return f"{parts.artifact.name}: {'; '.join(parts.calibration_warnings)}; so percentages may be off"
+        why = "; ".join(parts.calibration_warnings)
+        named = "" if parts.artifact.any_model else f"{parts.artifact.name}: "
+        return f"{named}{why}, so percentages are estimates; 'beliefrag calibrate auto' fits them to your documents"
     return f"{parts.artifact.name}, with {assembly.promise}" if assembly.promise else parts.artifact.name
 
 
@@ -335,12 +344,12 @@ def summary_rows(episode: Episode) -> Rows:
     if episode.outcome is Outcome.FAILED:
         # The error with its remedy follows on standard error, and there is nothing else to say.
         return [outcome, cost]
-    likely = "unknown" if episode.answerability is None else f"{episode.answerability:.0%}"
+    likely = describe_confidence(episode)
     explained = explain_end(episode)
     rows: Rows = [("answer", (episode.answer or "none",))]
     if episode.best_guess:
-        rows.append(("best guess", (f"{episode.best_guess} ({likely} likely right)",)))
-    rows += [outcome, ("confidence", (likely,)), *evidence_rows(episode)]
+        rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
+    rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

@@ -40,7 +40,10 @@ def run(
     *,
     out: options.Out,
     asked: options.LabelledQuestions,
-    methods: Annotated[str, option("NAMES", "'all', or names with commas.", "--methods", "--method")] = "all",
+    methods: Annotated[
+        str | None,
+        option("NAMES", "'all', or names with commas; for your questions what 'ask' does.", "--methods", "--method"),
+    ] = None,
     how: options.RunOptions,
     replay: Annotated[bool, flag("--replay", "Take every reply from the cache, and ask no model.")] = False,
     on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': run on a Ray cluster.", "--on")] = None,
@@ -49,16 +52,26 @@ def run(
 ) -> None:
     """Run methods on datasets. Give the same command again to resume a run that was interrupted.
 
+    With your own questions and no --methods, they are asked as 'beliefrag ask' does, and each answer is checked.
+
     Example: beliefrag bench run --data hotpotqa --methods static,beliefrag --n 100 --out runs/first
     """
     from beliefrag.bench.setup import choose_methods
+    from beliefrag.runs.run_files import EPISODES_FILE
 
     settings = given.load()
     how = replace(how, replay=replay or how.replay)
     folders, own = asked.read(further)
-    spec = how.make_spec(settings, judge=not no_judge)
-    spec = replace(spec, data=folders, methods=choose_methods(methods), datasets=own)
-    raise typer.Exit(carry_out_run(settings, spec, out, on=on, yes=how.yes))
+    as_asked = bool(own) and methods is None
+    spec = how.make_spec(settings, judge=how.names_judge if as_asked else not no_judge)
+    chosen = (settings.method,) if as_asked else choose_methods(methods or "all")
+    spec = replace(spec, data=folders, methods=chosen, datasets=own, declines=as_asked)
+    code = carry_out_run(settings, spec, out, on=on, yes=how.yes)
+    if as_asked and (out / EPISODES_FILE).exists() and not how.dry_run:
+        found = beliefrag.bench.check_answers(out, own[0])
+        output.print_report(found.tables)
+        output.print_notice(*found.warnings)
+    raise typer.Exit(code)
 
 
 @app.command()

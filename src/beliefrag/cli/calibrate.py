@@ -10,7 +10,7 @@ import typer
 
 import beliefrag
 from beliefrag.cli import options, output
-from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, option, with_settings
+from beliefrag.cli.options import GivenSettings, argument, join_paths, option, with_settings
 from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_ReadsOnly = Annotated[bool, flag("--reads-only", "With lean: read once, and fit no value of searches.")]
+FEEDBACK = Path("feedback.jsonl")
+"""Where `beliefrag app` keeps verdicts by default."""
 
 
 @app.command()
@@ -30,15 +31,17 @@ def auto(
     further: options.FurtherPaths = None,
     *,
     docs: options.OwnDocs = None,
-    out: Annotated[Path, option("FILE", "Where to write the calibration.")] = Path("calibration.json"),
-    n: Annotated[int, option("N", "How many questions to make.", "--n", "-n", min=10)] = 120,
-    reads_only: _ReadsOnly = False,
+    out: Annotated[Path | None, option("FILE", "Where to write it; by default where 'ask' finds it.")] = None,
+    n: Annotated[int, option("N", "How many questions to make.", "--n", "-n", min=10)] = 80,
+    feedback: Annotated[Path, option("FILE", "Verdicts from the page; by default used if there.")] = FEEDBACK,
     seed: Annotated[int, option("N", "Another seed asks about other passages.")] = 0,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     given: GivenSettings,
 ) -> None:
     """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
+
+    From then on it is used for these documents. Stopped, the same command goes on.
 
     Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
     """
@@ -56,7 +59,7 @@ def auto(
             paths,
             out=out,
             n=n,
-            searches=not reads_only,
+            feedback=feedback if feedback != FEEDBACK or feedback.exists() else None,
             seed=seed,
             settings=settings,
             confirm=confirm,
@@ -69,7 +72,8 @@ def auto(
     output.print_report(found.tables)
     output.print_warnings(found.warnings)
     output.print_written(found.files)
-    output.print_notice(f"use it with --set calibration={out}")
+    use = "it is used for these documents from now on; delete the file to end that"
+    output.print_notice(f"use it with --set calibration={out}" if out else use)
 
 
 @app.command()

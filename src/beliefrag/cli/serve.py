@@ -75,7 +75,7 @@ class LimitOptions:
         given = asdict(self)
         asked = {name: given.pop(name) for name in ("tokens", "rounds")}
         budget = replace(settings.budget, **{name: value for name, value in asked.items() if value is not None})
-        embedded = settings.model.startswith("local:")
+        embedded = settings.is_embedded
         given["concurrency"] = self.concurrency or (1 if embedded else 4)
         given["timeout"] = self.timeout or (_EMBEDDED_TIMEOUT if embedded else usual_timeout)
         return ServerLimits(**given, budget=budget)

@@ -60,6 +60,8 @@ class Harness:
     """The most words of evidence that a prompt shows; None shows whole passages."""
     rules: Rules = Rules()
     """Where the paper's harness is followed in place of ours."""
+    calibrated: bool | None = None
+    """Whether probabilities were fitted for this model and search; None for a method that gives none."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
 
@@ -205,6 +207,7 @@ class _Player:
             prompts=self._harness.prompts.hashes(),
             verifier=self._harness.verifier.name,
             made_with=self._harness.made_with,
+            calibrated=self._harness.calibrated,
         )
         self._emit(episode)
         try:

@@ -39,6 +39,7 @@ def describe_answer(episode: Episode) -> dict[str, Any]:
     return {
         "outcome": str(episode.outcome),
         "answerability": episode.answerability,
+        "calibrated": episode.calibrated,
         "reason": describe_reason(last.reason, last.comparisons),
         "best_guess": episode.best_guess,
         "citations": [] if declined else citations,

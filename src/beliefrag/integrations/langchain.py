@@ -89,7 +89,9 @@ class LangChainAnswer(TypedDict):
     answer: str | None
     """None exactly when it abstained."""
     answerability: float | None
-    """The calibrated probability that the answer is right; None for methods without a calibration."""
+    """How likely the answer is right; None for methods that do not say."""
+    calibrated: bool | None
+    """False where that is an uncalibrated estimate, not fitted for this model and search."""
     reason: str
     best_guess: str | None
     """When it abstained: what the answer would have been, where that is known."""

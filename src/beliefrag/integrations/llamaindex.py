@@ -87,9 +87,9 @@ class BeliefRAGResponse(Response):
 class BeliefRAGQueryEngine(BaseQueryEngine):
     """BeliefRAG wherever LlamaIndex takes a query engine: in a tool of an agent, in a router, by itself.
 
-    The response holds the passages that were read as nodes; its metadata has outcome, answerability, reason, citations,
-    usage and steps. Declining is an outcome, with `response` None. A failure is raised as `EpisodeFailed`. Cancelling
-    `aquery` stops paying for model calls.
+    The response holds the passages that were read as nodes; its metadata has outcome, answerability, calibrated,
+    reason, citations, usage and steps. Declining is an outcome, with `response` None. A failure is raised as
+    `EpisodeFailed`. Cancelling `aquery` stops paying for model calls.
 
     Args:
         rag: What answers. It stays open: close it yourself.

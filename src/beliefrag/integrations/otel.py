@@ -169,6 +169,7 @@ class EpisodeSpans:
         }
         if episode.answerability is not None:
             attributes["beliefrag.answerability"] = episode.answerability
+            attributes["beliefrag.calibrated"] = bool(episode.calibrated)
         if self._text and episode.answer is not None:
             attributes |= _output(episode.answer)
         self._chain.set_attributes(attributes)

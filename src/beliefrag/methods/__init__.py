@@ -129,7 +129,8 @@ class SearchPlan:
 def plan_search(settings: Settings, text: str) -> SearchPlan:
     """Return how the method searches that `NAME` or `NAME:key=value,...` names."""
     profile = find_profile(text.partition(":")[0]) or PROFILES["paper"]
-    pack = profile.pack if settings.pack is None else settings.pack
+    usual = profile.pack if settings.is_embedded else profile.served_pack
+    pack = usual if settings.pack is None else settings.pack
     return SearchPlan(settings.retriever or profile.retriever, pack or None)
 
 

@@ -2,7 +2,7 @@
 
 from beliefrag.models.compose import Meter, compose
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest, Message, TokenProbability
-from beliefrag.models.providers import default_verifier, open_provider
+from beliefrag.models.providers import default_verifier, is_served, open_provider
 
 __all__ = [
     "ChatModel",
@@ -13,5 +13,6 @@ __all__ = [
     "TokenProbability",
     "compose",
     "default_verifier",
+    "is_served",
     "open_provider",
 ]

@@ -17,6 +17,7 @@ import re
 import sqlite3
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -405,7 +406,7 @@ def import_replies(file: Path) -> ImportCounts:
             replies = [_read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise SettingsError(f"{file} is a broken gzip file: {problem}.", remedy="Copy or download it again.") from None
-    added = known = different = 0
+    counts = Counter[str]()
     with ReplyStore(reply_store_path()) as store:
         for stored in replies:
             before = None
@@ -413,12 +414,8 @@ def import_replies(file: Path) -> ImportCounts:
                 before = store.get(stored.key)
             if before is None:
                 store.put(stored.key, stored.model, replace(stored.reply, cached=False))
-                added += 1
-            elif before.text == stored.reply.text:
-                known += 1
-            else:
-                different += 1
-    return ImportCounts(added, known, different)
+            counts["added" if before is None else "known" if before.text == stored.reply.text else "different"] += 1
+    return ImportCounts(counts["added"], counts["known"], counts["different"])
 
 
 def _read_line(line: bytes, number: int) -> StoredReply:

@@ -167,6 +167,11 @@ def default_verifier(model: str) -> str:
     return choose_provider(model)[0].build(None).default_verifier
 
 
+def is_served(model: str) -> bool:
+    """Return whether a model is one of an OpenAI-compatible server."""
+    return choose_provider(model)[0].name == _DEFAULT_PROVIDER
+
+
 def use_server_model(settings: Settings) -> Settings:
     """Return settings that name a model: where they name a server and no model, the one model that the server has.
 
@@ -179,7 +184,7 @@ def use_server_model(settings: Settings) -> Settings:
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         listed = f"{len(names)} models: {', '.join(names[:10])}{more}" if names else "no model"
         raise SettingsError(f"The server {public_url(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
-    return settings.with_model(names[0])
+    return settings.model_copy(update={"model": names[0]})
 
 
 def list_server_models(base_url: str) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import store
 from beliefrag.retrieval.documents import links_of, printable_path, split_sentences
+from beliefrag.retrieval.filters import LANGUAGE, PATH, Both, Either, Filter, Not, matching_values
+from beliefrag.retrieval.languages import ENGLISH, analyse, language_of, query_languages
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
 from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
 from beliefrag.types import Hit, Passage
@@ -94,6 +97,25 @@ class Bm25Index:
         self._searcher = searcher
         self._schema = schema
         self._state = state
+        self._limit: tantivy.Query | None = None
+        """The passages that searches are limited to."""
+
+    def where(self, wanted: Filter) -> Bm25Index:
+        """Return the same passages, of which searches find those that a filter describes."""
+        with _explained("The filter failed"):
+            limit = self._filter_query(wanted)
+        view = copy.copy(self)
+        view._limit = limit if self._limit is None else _all_of(self._limit, limit)
+        return view
+
+    def limited_keys(self) -> list[int] | None:
+        """Return the keys of the passages that searches are limited to; None without a limit."""
+        if self._limit is None:
+            return None
+        with _explained("The filter failed"):
+            hits = self._searcher.search(self._limit, max(1, len(self)), count=False).hits
+            keys = self._searcher.fast_field_values(store.KEY, [address for _, address in hits]) if hits else []
+        return [int(key or 0) for key in keys]
 
     @classmethod
     def open(cls, path: str | Path) -> Bm25Index:
@@ -162,7 +184,7 @@ class Bm25Index:
         """Return the k best passages for the words of the query, best first; equal scores by passage id."""
         check_depth(k)
         with _explained("The search failed"):
-            words = _words_query(self._schema, query)
+            words = self._words_query(query)
             if words is None or k == 0 or not len(self):
                 return []
             hits = [Hit(self._passage(address), score) for score, address in self._best(words, k)]
@@ -221,7 +243,7 @@ class Bm25Index:
     def search_keys(self, query: str, k: int) -> tuple[list[int], list[float]]:
         """Return the keys and scores of the k best passages without fetching their texts."""
         with _explained("The search failed"):
-            words = _words_query(self._schema, query)
+            words = self._words_query(query)
             hits = self._searcher.search(words, k, count=False).hits if words is not None and len(self) else []
             keys = self._searcher.fast_field_values(store.KEY, [address for _, address in hits]) if hits else []
             return [int(key or 0) for key in keys], [score for score, _ in hits]
@@ -252,6 +274,44 @@ class Bm25Index:
                 found = self._searcher.search(tantivy.Query.all_query(), _ADDRESSES, count=False, offset=start).hits
             for low in range(0, len(found), _PAGE):
                 yield [address for _, address in found[low : low + _PAGE]]
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """How many passages there are in each language."""
+        return dict(self._searcher.terms_with_prefix(store.LANGUAGE, ""))
+
+    def _words_query(self, text: str) -> tantivy.Query | None:
+        """Return the search for the words of a text, each an optional term, or None when it has no word.
+
+        A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
+        """
+        # English terms stand apart, so that no other passage changes what is rare among them.
+        languages, should = query_languages(text, self.languages), tantivy.Occur.Should
+        english, others = _english_terms(text, languages), _other_terms(text, languages)
+        if not english and not others:
+            return None
+        terms = [(CONTENT, term) for term in english] + [(store.WORDS, term) for term in others]
+        words = tantivy.Query.boolean_query([(should, tantivy.Query.term_query(self._schema, *term)) for term in terms])
+        return words if self._limit is None else _all_of(words, tantivy.Query.const_score_query(self._limit, 0.0))
+
+    def _filter_query(self, wanted: Filter) -> tantivy.Query:
+        """Return what a filter describes: for a comparison, the terms of its name that satisfy it."""
+        match wanted:
+            case Both():
+                return _all_of(*map(self._filter_query, wanted.parts))
+            case Either():
+                return tantivy.Query.boolean_query(
+                    [(tantivy.Occur.Should, self._filter_query(part)) for part in wanted.parts]
+                )
+            case Not():
+                without = (tantivy.Occur.MustNot, self._filter_query(wanted.part))
+                return tantivy.Query.boolean_query([(tantivy.Occur.Must, tantivy.Query.all_query()), without])
+        field, prefix = {PATH: (store.SOURCE, ""), LANGUAGE: (store.LANGUAGE, "")}.get(
+            wanted.name, (store.METADATA, f"{wanted.name}=")
+        )
+        held = (term.removeprefix(prefix) for term, _ in self._searcher.terms_with_prefix(field, prefix))
+        terms = [f"{prefix}{value}" for value in matching_values(wanted, held)]
+        return tantivy.Query.term_set_query(self._schema, field, terms) if terms else tantivy.Query.empty_query()
 
     def _passage(self, address: tantivy.DocAddress) -> Passage:
         return store.to_passage(self._searcher.doc(address))[0]
@@ -284,6 +344,10 @@ def _first_number(passage: Passage) -> int:
     return int(found[0]) if found else 0
 
 
+def _all_of(*queries: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in queries])
+
+
 def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> AbstractContextManager[None]:
     return explain_engine_errors(kind, message, remedy="Build the index again.")
 
@@ -302,9 +366,10 @@ def _open_bm25(options: Bm25Options, source: PassageSource) -> Bm25Index:
     return source.open_index()
 
 
-def passage_terms(text: str) -> list[str]:
+def passage_terms(passage: Passage) -> list[str]:
     """Return the terms of a passage as the embedded engine analyses it, for engines that cannot."""
-    return _ENGLISH.analyze(text)
+    language, text = language_of(passage), f"{passage.title}\n{passage.text}"
+    return _ENGLISH.analyze(text) if language == ENGLISH else analyse(text, language)
 
 
 def query_words(text: str) -> list[str]:
@@ -315,20 +380,20 @@ def query_words(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the terms that a query searches for, analysed exactly as passages are.
+    """Return the terms that a query searches for, analysed as passages in its language are.
 
-    A repeated word counts once, as in tantivy's parser.
+    A repeated word counts once, as in tantivy's parser. For an engine that has the terms of all languages in one field.
     """
-    return _ENGLISH.analyze(" ".join(query_words(text)))
+    languages = query_languages(text, None)
+    return list(dict.fromkeys([*_english_terms(text, languages), *_other_terms(text, languages)]))
 
 
-def _words_query(schema: tantivy.Schema, text: str) -> tantivy.Query | None:
-    """Return the search for the words of a text, each an optional term, or None when it has no word.
+def _english_terms(text: str, languages: Collection[str]) -> list[str]:
+    return _ENGLISH.analyze(" ".join(query_words(text))) if ENGLISH in languages else []
 
-    A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
-    """
-    terms = query_terms(text)
-    if not terms:
-        return None
-    should = tantivy.Occur.Should
-    return tantivy.Query.boolean_query([(should, tantivy.Query.term_query(schema, CONTENT, term)) for term in terms])
+
+def _other_terms(text: str, languages: Collection[str]) -> list[str]:
+    # Half of a surrogate pair cannot cross into tantivy.
+    text = text.encode("utf-8", "replace").decode()
+    terms = (term for language in languages if language != ENGLISH for term in analyse(text, language))
+    return list(islice(dict.fromkeys(terms), MOST_WORDS))

@@ -17,6 +17,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import BinaryIO, cast
 
 from beliefrag.errors import CorpusError
+from beliefrag.retrieval.languages import detect_language
 from beliefrag.types import Passage
 
 TARGET = 100
@@ -46,20 +47,23 @@ _MARKS = (
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
 _ENDING = re.compile(r"(?<=.)\.[A-Za-z]\w*(?:\.gz)?$")
 
-# Chinese and Japanese put no spaces between words, so a character counts as one. A run of more than forty characters
-# is not a word in any language, so it counts (and may be cut) as several.
+# Chinese and Japanese put no spaces between words, so a character counts as one; in Thai, Lao, Burmese and Khmer five
+# do, with the marks that belong to the last. A run of more than forty characters is not a word in any language, so it
+# counts (and may be cut) as several.
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-_WORD = re.compile(f"[{_CJK}]|[^\\s{_CJK}]{{1,40}}")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_UNSPACED_MARKS = "\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3"
+_WORD = re.compile(f"[{_CJK}]|[{_UNSPACED}]{{1,5}}[{_UNSPACED_MARKS}]*|[^\\s{_CJK}{_UNSPACED}]{{1,40}}")
 _PARAGRAPHS = re.compile(
     r"\n[^\S\n]*+\n\s*+|[\f\u2029]|\n(?=[^\S\n]*+(?:[-*+\u2022\u25aa\u25e6]|\d{1,3}[.)]|#{1,6})\s)"
 )
 _CLOSING = "\"'\u2019\u201d\u00bb\u203a)\\]}\u300d\u300f\uff09\u3011\u300b"
 _OPENING = "\"'\u2018\u201c\u00ab\u2039(\\[{\u00bf\u00a1\u300c\u300e\uff08\u3010\u300a"
-_STOPS = ".!?\u2026\u203c\u2047-\u2049\u061f\u06d4\u0964\u0965"
+_STOPS = ".!?\u2026\u203c\u2047-\u2049\u0589\u061f\u06d4\u0964\u0965\u1362\u1367\u1368"
 _END = re.compile(
-    # Full-width stops end a sentence wherever they stand, others only before a space. A run of stops is looked at
-    # once, from its beginning: a page of dots takes no longer than a page of words.
-    f"[\u3002\uff01\uff1f\uff61]++[{_CLOSING}]*+\\s*+"
+    # Stops of scripts without spaces end a sentence wherever they stand, others only before a space. A run of stops is
+    # looked at once, from its beginning: a page of dots takes no longer than a page of words.
+    f"[\u3002\uff01\uff1f\uff61\u104b\u17d4\u17d5\u0f0e]++[{_CLOSING}]*+\\s*+"
     f"|(?<![{_STOPS}])(?P<stop>[{_STOPS}]++)[{_CLOSING}]*+\\s++(?=[{_OPENING}]*+(?P<next>\\S))"
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"'\u2018\u201c]+\Z")
@@ -339,6 +343,8 @@ def cut_document(document: Document) -> Iterator[Passage]:
     `#2`, `#3` ... for further parts of a long one.
     """
     metadata = clean_metadata([("type", _file_type(document.source)), *document.metadata])
+    if not document.own_id and "language" not in dict(metadata) and (language := detect_language(document.text)):
+        metadata = (*metadata, ("language", language))
     if document.own_id:
         texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
         for number, text in enumerate(texts, 1):

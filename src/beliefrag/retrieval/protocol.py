@@ -97,6 +97,14 @@ class PassageSource:
         return self._opened.fingerprint if self._opened else None
 
     @property
+    def documents(self) -> str:
+        """A key of the documents by their places, which stays when they change; empty for passages in memory."""
+        from beliefrag.retrieval.indexing import docs_index_path  # noqa: PLC0415
+
+        named = self._docs if self._docs is not None else [self._index] if self._index is not None else []
+        return docs_index_path(named, "").name if named else ""
+
+    @property
     def folder(self) -> Path | None:
         """The folder of the index, beside which a retriever may keep files of its own; None for passages in memory."""
         from beliefrag.retrieval.indexing import docs_index_path  # noqa: PLC0415

@@ -23,6 +23,7 @@ import tantivy
 
 from beliefrag.errors import BeliefRAGError, CorpusError
 from beliefrag.retrieval.documents import ReadPassage, links_of, printable_path
+from beliefrag.retrieval.languages import ENGLISH, analyse, language_of
 from beliefrag.types import Passage
 
 MANIFEST = "beliefrag-index.jsonl"
@@ -40,6 +41,9 @@ KEY = "key"
 LINKS = "links"
 METADATA = "metadata"
 """Each value as `NAME=VALUE`."""
+LANGUAGE = "language"
+WORDS = "words"
+"""The terms of passages in other languages than English, beside their content."""
 _PLACE = "place"
 
 ANALYSER = "en_stem"
@@ -150,6 +154,8 @@ def index_schema() -> tantivy.Schema:
     builder.add_text_field(_PLACE, stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field(LINKS, stored=True)
     builder.add_text_field(METADATA, stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(WORDS, tokenizer_name="raw", index_option="freq")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name=ANALYSER, index_option="freq")
     return builder.build()
 
@@ -172,6 +178,12 @@ def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantiv
         document.add_bytes(LINKS, links.encode())
     for name, value in passage.metadata:
         document.add_text(METADATA, f"{name}={value}")
+    language = language_of(passage)
+    document.add_text(LANGUAGE, language)
+    if language != ENGLISH:
+        terms = analyse(f"{passage.title}\n{passage.text}", language)
+        tokens = [tantivy.Token(term, place, 0, 0) for place, term in enumerate(terms)]
+        document.add_pre_tokenized_text(WORDS, tantivy.PreTokenizedString("", tokens))
     document.add_text(CONTENT, passage.title)
     document.add_text(CONTENT, passage.text)
     return document
@@ -193,7 +205,7 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
     if not links:
         return passage, sources
     known = (getattr(passage, each) for each in Passage.__slots__)
-    return ReadPassage(*known, bytes(links).decode()), sources
+    return ReadPassage(*known, links=bytes(links).decode()), sources
 
 
 def create_store(index: Path) -> None:

@@ -237,17 +237,6 @@ def pareto_front(cost: Floats, quality: Floats) -> NDArray[np.bool_]:
     return front
 
 
-def share_on_front(datasets: Mapping[str, tuple[Floats, Floats]]) -> list[float]:
-    """Return for each method the share of resamples in which it is on the Pareto front of the means over datasets.
-
-    Each dataset has its cost and its quality, with a row per question and a column per method. Questions are resampled
-    within each dataset.
-    """
-    drawn = [resample_means(np.hstack(datasets[name]), (0, k)) for k, name in enumerate(sorted(datasets))]
-    cost, quality = np.split(np.mean(drawn, axis=0), 2, axis=-1)
-    return [float(share) for share in pareto_front(cost, quality).mean(axis=0)]
-
-
 def _shape(side: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[tuple[str, str], frozenset[str]]:
     return {(d, name): frozenset(values) for d, by_name in side.items() for name, values in by_name.items()}
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag import bench
-from beliefrag.bench.benchmark import PreparedRun, Preview, RunProgress, run_to_end
+from beliefrag.bench.benchmark import PreparedRun, Preview, RunProgress
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.questions import Dataset
 from beliefrag.bench.setup import RunSpec
 from beliefrag.models import default_verifier
 from beliefrag.models.providers import use_server_model
-from beliefrag.opening import open_engine, open_model
+from beliefrag.opening import open_engine, open_model, run_to_end
 from beliefrag.report.figure import save_figure
 from beliefrag.report.table import Block, Heading, Page, PageLink, Table
 from beliefrag.runs.record import RUN_FILE, thresholds_of

@@ -56,7 +56,10 @@ class ToolAnswer(BaseModel):
     )
     answer: str | None = Field(description="null when it abstained")
     answerability: float | None = Field(
-        description="calibrated probability that answering now is right; null for methods without a calibration"
+        description="probability that answering now is right; null for methods that give none"
+    )
+    calibrated: bool | None = Field(
+        description="false: answerability is an uncalibrated estimate, not fitted for this model and search"
     )
     reason: str
     why: str = Field(description="why it searched and why it stopped, in plain words")
@@ -82,7 +85,8 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     if episode.error is not None:
         raise problem_of_failure(episode.error.cause)
     shown = hide_private(episode)
-    record = shown.model_dump(mode="json", include={"outcome", "answer", "answerability", "best_guess", "citations"})
+    fields = {"outcome", "answer", "answerability", "calibrated", "best_guess", "citations"}
+    record = shown.model_dump(mode="json", include=fields)
     sources = episode.read_passages
     cited = {citation.passage_id for citation in episode.citations}
     uncovered = find_uncovered(episode.question.text, sources)

@@ -11,8 +11,7 @@ from beliefrag.errors import MissingExtra
 
 
 @pytest.mark.parametrize(
-    ("engine", "library", "extra"),
-    [("postgres", "psycopg", "postgres"), ("opensearch", "opensearchpy", "opensearch")],
+    ("engine", "library", "extra"), [("postgres", "psycopg", "postgres"), ("opensearch", "opensearchpy", "opensearch")]
 )
 def test_the_message_names_the_extra(engine: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [each for each in sys.modules if each.startswith(f"beliefrag.retrieval.engines.{engine}")]:

@@ -118,24 +118,6 @@ def test_a_question_that_the_documents_do_not_answer_is_declined_in_words(visito
     expect(page.get_by_role("region", name="It rests on")).to_have_count(0)
 
 
-def test_verdicts_and_the_right_answer_are_kept_as_labels(visitor: Visit, server: Asking) -> None:
-    server.feedback.unlink(missing_ok=True)
-    page = ask(visitor)
-    page.get_by_role("button", name="Right", exact=True).click()
-    expect(page.locator(".kept")).to_have_text("Kept: the answer is right.")
-    expect(page.get_by_role("button", name="Right", exact=True)).to_have_attribute("aria-pressed", "true")
-    page.get_by_role("button", name="Wrong").click()
-    field = page.get_by_label("The right answer is")
-    expect(field).to_be_focused()
-    field.fill(f"the board {HOSTILE}")
-    page.keyboard.press("Enter")
-    expect(page.locator(".kept")).to_have_text("Kept, with the right answer.")
-    labels = server.labels()
-    assert [each["feedback"] for each in labels] == ["right", "wrong", "corrected"]
-    assert labels[-1]["question"] == TRAVEL
-    assert labels[-1]["answers"][0].startswith("the board <script>")
-
-
 def test_earlier_questions_stay_in_this_browser_alone(browser: Browser, server: Asking) -> None:
     found = visit(browser, server)
     page = ask(found)
@@ -271,24 +253,3 @@ def test_the_page_is_readable_in_light_and_dark_and_on_a_phone(
     ask(found, UNKNOWN)
     look_at(found, width, "declined")
     found.end()
-
-
-def test_a_server_that_has_ended_is_told(browser: Browser, tmp_path: Path) -> None:
-    with asking(tmp_path) as running:
-        found = visit(browser, running)
-    found.page.get_by_label("Question", exact=True).fill(TRAVEL)
-    found.page.keyboard.press("Enter")
-    expect(found.page.get_by_role("alert")).to_contain_text("Start the command again")
-    found.page.context.close()
-
-
-def test_a_failure_of_the_model_is_told_and_is_no_answer(browser: Browser, tmp_path: Path) -> None:
-    broken = [{"purpose": "verifier", "error": {"status": 400, "message": "no"}, "repeat": True}]
-    with asking(tmp_path, replies=broken) as running:
-        found = visit(browser, running)
-        found.page.get_by_label("Question", exact=True).fill(TRAVEL)
-        found.page.keyboard.press("Enter")
-        expect(found.page.get_by_role("alert")).to_contain_text("model")
-        expect(found.page.locator(".answer")).to_have_count(0)
-        expect(found.page.get_by_role("navigation", name="Earlier questions")).to_be_hidden()
-        found.page.context.close()

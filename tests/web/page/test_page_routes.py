@@ -15,8 +15,8 @@ from beliefrag.bench.own_questions import load_user_questions
 from beliefrag.bench.questions import Gold
 from beliefrag.errors import SettingsError
 from beliefrag.runs.run_errors import DataError
+from beliefrag.types import NO_ANSWER
 from beliefrag.web.page import FeedbackFile
-from beliefrag.web.page.feedback import NO_ANSWER
 from tests.support.asking import FILE, PASSAGES, SHIP, TRAVEL, UNKNOWN, Asking, asking
 from tests.support.messages import mentions
 from tests.support.serving import events
@@ -172,8 +172,7 @@ def test_verdicts_become_labelled_questions_that_calibrate_reads(app: Asking, br
 
 
 @pytest.mark.parametrize(
-    "answer",
-    ["no", "no answer", "noanswer", "There is no answer in the documents.", "unknown", "the head of finance"],
+    "answer", ["no", "no answer", "noanswer", "There is no answer in the documents.", "unknown", "the head of finance"]
 )
 def test_whatever_is_answered_to_a_question_that_was_rightly_declined_is_wrong(answer: str) -> None:
     assert answer_scores(answer, Gold((NO_ANSWER,))) == (0.0, 0.0, 0.0)

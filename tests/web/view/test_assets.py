@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,15 +32,6 @@ def test_no_source_turns_text_into_markup_or_code() -> None:
     assert len(sources()) > 10
     for path in [*sources(), ASSETS / "app.js"]:
         assert not SINKS.search(path.read_text(encoding="utf-8")), path.name
-
-
-def test_the_wheel_holds_the_built_pages(tmp_path: Path) -> None:
-    """Whoever installs the package has no source folder beside it."""
-    builder = pytest.importorskip("hatchling.builders.wheel", reason="the wheel is built with hatchling").WheelBuilder
-    (wheel,) = builder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if name.startswith("beliefrag/web/view/assets/")}
-    assert held == {f"beliefrag/web/view/assets/{path.name}" for path in ASSETS.iterdir()}
 
 
 def test_no_asset_names_another_machine() -> None:

@@ -126,19 +126,6 @@ def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_pa
         index.refresh()
 
 
-def test_where_nothing_can_be_written_the_index_is_in_memory(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    index = RunIndex(folder, tmp_path / "file" / "index.sqlite")
-    index.refresh()
-    assert len(ids(index)) == len(records(folder))
-
-
-def test_a_run_that_has_not_begun_has_no_episodes(tmp_path: Path) -> None:
-    index = RunIndex(tmp_path, tmp_path / "index.sqlite")
-    assert index.refresh() == 0
-    assert index.episodes() == {}
-
-
 @pytest.fixture(scope="module")
 def source(played: Played) -> Iterator[RunSource]:
     opened = RunSource(played.run, [played.data])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.dense.embedding_model import DenseOptions, EmbeddingModel, load_model
 from beliefrag.retrieval.dense.vectors import PassageVectors, open_vectors
+from beliefrag.retrieval.filters import Filter
 from beliefrag.retrieval.protocol import IGNORE_SCORES, RETRIEVERS, check_depth
 from beliefrag.settings import cache_dir
 from beliefrag.types import Hit, Provenance
@@ -33,6 +34,11 @@ class DenseRetriever:
 
     score_scale = IGNORE_SCORES
 
+    def where(self, wanted: Filter) -> DenseRetriever:
+        """Return the same retriever, limited to the passages that a filter describes."""
+        index = self.index.where(wanted)
+        return replace(self, index=index, vectors=self.vectors.limited_to(index.limited_keys() or []))
+
     @property
     def identity(self) -> str:
         """Names the model."""
@@ -55,6 +61,10 @@ class HybridRetriever:
     dense: DenseRetriever
 
     score_scale = IGNORE_SCORES
+
+    def where(self, wanted: Filter) -> HybridRetriever:
+        """Return the same retriever, limited to the passages that a filter describes."""
+        return HybridRetriever(self.dense.where(wanted))
 
     @property
     def identity(self) -> str:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +39,14 @@ class PassageVectors:
 
     keys: NDArray[np.int64]
     vectors: NDArray[np.float16]
+    allowed: NDArray[np.bool_] | None = None
+    """Which of them a search may return, if it is limited."""
     _wide: dict[int, NDArray[np.float32]] = field(default_factory=dict, repr=False, compare=False)
     """The blocks that are kept as 32-bit numbers, by where they begin."""
+
+    def limited_to(self, keys: Sequence[int]) -> PassageVectors:
+        """Return the same vectors, of which a search returns those of these passages alone."""
+        return replace(self, allowed=np.isin(self.keys, np.array(keys, np.int64)))
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> tuple[list[int], list[float]]:
         """Return the places of the k nearest passages, nearest first, with their cosines; equal ones by key."""
@@ -54,6 +60,11 @@ class PassageVectors:
                 if low < _KEPT_WIDE:
                     self._wide[low] = block
             np.matmul(block, vector, out=cosines[low : low + len(block)])
+        if self.allowed is not None:
+            cosines[~self.allowed] = -np.inf
+            k = min(k, int(self.allowed.sum()))
+            if not k:
+                return [], []
         k = min(k, len(cosines))
         # All that are as near as the last one are looked at, so that ties do not depend on the order of indexing.
         cut = np.partition(cosines, len(cosines) - k)[len(cosines) - k]

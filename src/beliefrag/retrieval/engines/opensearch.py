@@ -24,7 +24,6 @@ from beliefrag.retrieval.engines.engine_retriever import (
     EngineOptions,
     IndexState,
     check_address,
-    content_of,
     one_line,
     open_on_engine,
 )
@@ -346,7 +345,7 @@ class OpenSearchWriter:
                 "id": passage.id,
                 "title": passage.title,
                 "text": passage.text,
-                "terms": " ".join(passage_terms(content_of(passage))),
+                "terms": " ".join(passage_terms(passage)),
                 "sources": list(held.sources),
                 "digest": f"{held.digest:x}",
             }

@@ -418,7 +418,7 @@ class PostgresWriter:
             for passage, held in changes.puts:
                 content = content_of(passage)
                 row = [passage.id, passage.title, content, list(held.sources), held.digest.to_bytes(32)]
-                copy.write_row([*row, " ".join(passage_terms(content))][: len(names)])
+                copy.write_row([*row, " ".join(passage_terms(passage))][: len(names)])
         given = sql.SQL(", ").join(sql.SQL("EXCLUDED.{}").format(sql.Identifier(name)) for name in names)
         self._execute(
             "INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT (id) DO UPDATE SET ({}) = ROW({})",

@@ -6,6 +6,7 @@ name. Names that no passage has join the passages that mention them.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -230,6 +231,7 @@ class NameGraph:
         self._own_kind: NDArray[np.uint8] = read("own_kind", np.uint8)
         self._own_bounds: Integers = read("own_bounds", np.int32)
         self.named, self.shared = Mentions(arrays, "named"), Mentions(arrays, "shared")
+        self._allowed: Flags | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -249,6 +251,16 @@ class NameGraph:
         numbers = np.full(len(keys), -1, np.int32)
         numbers[places >= 0] = self._key_order[places[places >= 0]]
         return numbers
+
+    def limited_to(self, keys: Long) -> NameGraph:
+        """Return the same graph, of which candidates come from these passages alone."""
+        view = copy.copy(self)
+        view._allowed = np.isin(self.keys, keys)
+        return view
+
+    def allowed(self, passages: list[int]) -> list[int]:
+        """Return those of some passages that may be candidates."""
+        return passages if self._allowed is None else [each for each in passages if self._allowed[each]]
 
     def passage_id(self, passage: int) -> str:
         """Return the id of a passage."""
@@ -397,7 +409,9 @@ def gather_candidates(
     for each in names:
         homes = graph.homes(each.name)
         passages, kinds = graph.home_passage[homes].tolist(), SURENESS[graph.home_kind[homes]].tolist()
-        order = sorted(range(len(passages)), key=lambda at: (-scores.get(passages[at], 0.0), kinds[at]))
+        allowed = set(graph.allowed(passages))
+        places = (at for at, passage in enumerate(passages) if passage in allowed)
+        order = sorted(places, key=lambda at: (-scores.get(passages[at], 0.0), kinds[at]))
         for at in order[: _HOMES + 1]:
             result.found.setdefault(passages[at], Route(Way.NAMED, -1, each.start, each.end))
             if each.rarity > result.named.get(passages[at], (0.0, 0, 0))[0]:
@@ -428,7 +442,7 @@ def _route(way: Way, source: int, mentions: Mentions, mention: int) -> Route:
 def _follow_links(seed: int, result: Candidates, scores: Mapping[int, float], graph: NameGraph, most: int) -> None:
     """Add the passages whose names a passage mentions."""
     for name, mention in _first_mentions(graph.named, seed).items():
-        homes = graph.home_passage[graph.homes(name)].tolist()
+        homes = graph.allowed(graph.home_passage[graph.homes(name)].tolist())
         if len(homes) > most:
             homes = sorted(homes, key=lambda passage: -scores.get(passage, 0.0))[:most]
         for passage in homes:
@@ -446,7 +460,7 @@ def _follow_shared_names(seeds: list[int], result: Candidates, scores: Mapping[i
                 others = dict.fromkeys(mentions.passages_with(name).tolist())
                 if len(others) > _MOST_SHARING:
                     continue
-                new = [other for other in others if other not in result.found]
+                new = graph.allowed([other for other in others if other not in result.found])
                 for other in sorted(new, key=lambda each: -scores.get(each, 0.0))[:_SHARED]:
                     if not room:
                         return

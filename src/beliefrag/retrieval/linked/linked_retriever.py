@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,6 +15,8 @@ from beliefrag.errors import RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import Bm25Index
 from beliefrag.retrieval.documents import printable_path
+from beliefrag.retrieval.filters import Filter
+from beliefrag.retrieval.languages import ENGLISH, query_languages
 from beliefrag.retrieval.linked.graph import (
     SEARCHED,
     Arrays,
@@ -28,6 +30,7 @@ from beliefrag.retrieval.linked.graph import (
     write_arrays,
 )
 from beliefrag.retrieval.linked.ranking import (
+    Doubles,
     Ranker,
     Rerank,
     boost_linked,
@@ -36,7 +39,7 @@ from beliefrag.retrieval.linked.ranking import (
     number_titles,
     read_question,
 )
-from beliefrag.retrieval.linked.words import Floats, split_passages, split_text
+from beliefrag.retrieval.linked.words import Floats, Long, split_passages, split_text
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth, close_retriever
 from beliefrag.retrieval.store import IndexIncomplete
 from beliefrag.types import Hit, Passage, Provenance
@@ -130,6 +133,12 @@ class LinkedRetriever:
         """The fingerprint of the passages."""
         return self.index.fingerprint
 
+    def where(self, wanted: Filter) -> LinkedRetriever:
+        """Return the same retriever, whose searches and links lead to the passages that a filter describes alone."""
+        index = self.index.where(wanted)
+        keys = np.array(index.limited_keys(), np.int64)
+        return replace(self, index=index, graph=self.graph.limited_to(keys))
+
     def close(self) -> None:
         """Close the retriever below."""
         close_retriever(self.index)
@@ -181,6 +190,8 @@ class LinkedRetriever:
         again = Rerank(matches.weights, matches.passage_soft, number_titles(matches.passages), links)
         places, probabilities = self.ranker.rank(features, again.features)
         places, probabilities = boost_linked(places, probabilities, passages, links, matches, self.graph)
+        if query_languages(query, getattr(self.index, "languages", None))[:1] not in ([], [ENGLISH]):
+            places, probabilities = _in_order_of_search(places, probabilities, min(SEARCHED, len(hits)))
         return Ranking(candidates, passages, features, again, places.tolist(), probabilities.tolist())
 
     def _explain(self, route: Route, passage: Passage, query: str, passages: Mapping[str, Passage]) -> Provenance:
@@ -195,6 +206,13 @@ class LinkedRetriever:
         words = split_passages([(holder.title, holder.text)])
         name = words.text[words.starts[route.start] : words.ends[route.end - 1]]
         return Provenance(route.way, source, " ".join(name.split()))
+
+
+def _in_order_of_search(places: Long, probabilities: Doubles, searched: int) -> tuple[Long, Doubles]:
+    """Return the candidates in the order in which they were found: the ranker was fitted on English alone."""
+    dropped = np.setdiff1d(np.arange(searched), places)
+    lowest = np.full(len(dropped), probabilities.min(initial=1.0))
+    return np.sort(np.concatenate((places, dropped))), np.concatenate((probabilities, lowest))
 
 
 def _identity(ranker: Ranker, searched: str = Bm25Index.identity) -> str:

@@ -11,14 +11,10 @@ from typing import Any, Literal
 
 from beliefrag.errors import SettingsError
 from beliefrag.record import Episode
+from beliefrag.types import NO_ANSWER
 from beliefrag.web.problems import HttpProblem
 
 Verdict = Literal["right", "wrong"]
-NO_ANSWER = "no-answer-in-the-documents"
-"""The right answer of a question that was rightly declined: whatever is answered to it is wrong.
-
-`beliefrag calibrate` needs an answer. The metrics remove hyphens, so this is one word, which no model writes.
-"""
 
 
 class FeedbackFile:
