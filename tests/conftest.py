@@ -117,8 +117,11 @@ def _settings_in_force() -> dict[str, str]:
 
 
 @pytest.fixture
-def chat_server() -> Iterator[ChatServer]:
+def chat_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     """A chat server on loopback that plays what a test tells it to."""
+    if "BELIEFRAG_CACHE_DIR" not in os.environ:
+        # What is learned about it must not be kept for a later server at the same port.
+        monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     server = ChatServer()
     yield server
     server.stop()

@@ -31,7 +31,7 @@ def test_a_key_in_a_header_is_not_shown_and_its_variable_is(beliefrag: Command, 
     (home / "beliefrag.toml").write_text('[models.openai.headers]\napi-key = "hunter2"\nx-key = "$GATEWAY_KEY"\n')
     ran = beliefrag("config", "show")
     assert "hunter2" not in ran.out
-    assert rows(ran)["models.openai.headers.x-key"] == ("$GATEWAY_KEY", "beliefrag.toml")
+    assert "models.openai.headers.x-key\t$GATEWAY_KEY\tbeliefrag.toml" in ran.out.splitlines()
 
 
 def test_request_options_of_the_command_line_reach_the_server(beliefrag: Command, chat_server: ChatServer) -> None:
@@ -149,7 +149,7 @@ def test_an_endpoint_is_asked_for_one_word(
     assert found["token probabilities"] == ("ok", "given")
     assert found["calibration"][0] == "warning"
     assert mentions(found["calibration"][1], "any-model", "no calibration was fitted", "beliefrag calibrate auto")
-    assert [request.body["max_tokens"] for request in chat_server.requests] == [1, 1]
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 64]
     assert chat_server.requests[1].body["logprobs"] is True
     assert "sk-very-secret-key" not in ran.out + ran.err
 

@@ -86,8 +86,8 @@ def test_a_server_without_a_model_stands_for_its_one_model(serve: Serve) -> None
     url = serve(200, models("qwen"))
     settings = Settings(base_url=url, timeout=7)
     chosen = use_server_model(settings)
-    # The method that suits the embedded model gives way to the one for any other model; what was set stays.
-    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "beliefrag")
+    # What was set stays.
+    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "lean")
     assert (chosen.base_url, chosen.timeout) == (settings.base_url, 7)
 
 
