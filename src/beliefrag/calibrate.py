@@ -10,6 +10,7 @@ Each function does what the command of the same name does, without printing or a
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,6 +62,7 @@ from beliefrag.report.table import Column, Table
 from beliefrag.retrieval import PassageSource
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import in_dollars
+from beliefrag.runs.run_errors import DataError, RunChanged
 from beliefrag.runs.states import Label, read_trajectories
 from beliefrag.runs.summary import MEASURES
 from beliefrag.settings import Settings, load_settings
@@ -302,16 +304,16 @@ def auto(
     if n < 10:
         raise SettingsError(f"{n} questions are too few to fit anything on.", remedy="Make at least 10.")
     used = (method or chosen.method).partition(":")[0]
+    spec = collection_spec(bench.RunSpec(judge=False), method=used, searches=False)
     source = PassageSource(docs=_folders(docs))
     model = open_model(chosen)
     form = choose_verifier(chosen, used).partition(":")[0]
     path = saved_artifact_path(model.identity, form, source.documents) if out is None else Path(out)
     lost = count_guarantees_in_file(path)
     folder = path.with_name(f"{path.stem}.questions")
-    spec = collection_spec(bench.RunSpec(judge=False), method=used, searches=False)
     index = source.open_index()
     passages = index.first(len(index))
-    labelled = () if feedback is None else (load_user_questions(Path(feedback), passages),)
+    labelled, unused = _read_feedback(feedback, passages)
     seeds = draw_seeds(passages, n, seed=seed)
     if confirm is not None and not confirm(_plan(seeds[:n], passages, spec, settings=chosen, folder=folder)):
         run_to_end(model.aclose())
@@ -334,15 +336,16 @@ def auto(
     dataset = make_dataset(_MADE, made, passages)
     file = folder / "questions.jsonl"
     file.write_text("".join(f"{each.record()}\n" for each in made), encoding="utf-8")
-    bench.run(
-        replace(spec, datasets=(dataset, *labelled)),
-        out=folder / "states",
-        settings=chosen,
-        concurrency=concurrency,
-        progress=run_progress,
-    )
+    spec, states = replace(spec, datasets=(dataset, *labelled)), folder / "states"
+    try:
+        prepared = bench.prepare_run(spec, out=states, settings=chosen, concurrency=concurrency)
+    except RunChanged:
+        # Documents, feedback or prompts have changed. What is asked again comes from the cache.
+        shutil.rmtree(states)
+        prepared = bench.prepare_run(spec, out=states, settings=chosen, concurrency=concurrency)
+    bench.carry_out(prepared, progress=run_progress)
     # The model must not judge its own answers to questions of its own.
-    artifact = fit_artifact(read_collection([folder / "states"]), "f1", name=name, diagnostics=_JUDGED[used])
+    artifact = fit_artifact(read_collection([states]), "f1", name=name, diagnostics=_JUDGED[used])
     fitted = _write_fit(artifact, path, lost)
     held_out = sum(partition(each.id) is Partition.XHOLD for each in made)
     # What was made, by its kind, and what was rejected, by the reason.
@@ -356,9 +359,17 @@ def auto(
             Table.of_texts("made", "Questions made from the documents", ("kind", "questions"), rows),
             *fitted.tables,
         ),
-        warnings=(*(few if held_out < _FEWEST_HELD_OUT else ()), *fitted.warnings),
+        warnings=(*unused, *(few if held_out < _FEWEST_HELD_OUT else ()), *fitted.warnings),
         files=(*fitted.files, file),
     )
+
+
+def _read_feedback(file: str | Path | None, passages: Sequence[Passage]) -> tuple[tuple[Dataset, ...], tuple[str, ...]]:
+    """Return the questions of a file that have a right answer, and why there are none."""
+    try:
+        return (() if file is None else (load_user_questions(Path(file), passages),)), ()
+    except DataError as error:
+        return (), (error.message,)
 
 
 def _plan(

@@ -119,6 +119,10 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     assert mentions(told[0], "60 questions", "120 passages", "calls", "money")
     kinds = (("single", "27"), ("two_hop", "18"), ("unanswerable", "15"))
     assert found.tables[0].rows[:4] == (*kinds, ("of feedback", "1"))
+    # More feedback makes the states anew.
+    (tmp_path / "feedback.jsonl").write_text(FEEDBACK.replace("[]", '["7"]'))
+    found = calibrate.auto(docs, n=60, feedback="feedback.jsonl", settings=settings)
+    assert found is not None and found.tables[0].rows[3] == ("of feedback", "2")
     # It is found for these documents from then on, and for no others.
     assembly = opening.assemble(settings, docs=[docs])
     assert assembly.parts.artifact == found.found and assembly.harness.calibrated

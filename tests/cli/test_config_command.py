@@ -148,7 +148,7 @@ def test_an_endpoint_is_asked_for_one_word(
     assert found["model answers"][1].startswith("one word in ")
     assert found["token probabilities"] == ("ok", "given")
     assert found["calibration"][0] == "warning"
-    assert mentions(found["calibration"][1], "any-model", "no calibration was fitted", "beliefrag calibrate auto")
+    assert mentions(found["calibration"][1], "any-model", "none was fitted", "beliefrag calibrate auto")
     assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 64]
     assert chat_server.requests[1].body["logprobs"] is True
     assert "sk-very-secret-key" not in ran.out + ran.err

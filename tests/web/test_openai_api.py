@@ -80,9 +80,6 @@ def test_a_failure_raises_in_the_client_and_is_never_a_message(tmp_path: Path) -
         assert said == ""
 
 
-CONVERSATION: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And leave?"}]
-
-
 def user(content: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": content}]
 
@@ -97,7 +94,6 @@ def user(content: Any) -> list[dict[str, Any]]:
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"messages": []}, "messages"),
-        ({"messages": CONVERSATION}, "messages"),
         ({"messages": [{"role": "assistant", "content": "Hello."}]}, "messages"),
         ({"messages": user(" ")}, "messages"),
         ({"messages": user(None)}, "messages[0].content"),
@@ -113,6 +109,15 @@ def test_what_is_not_supported_is_refused_in_openais_own_form(
     error = response.json()["error"]
     assert (response.status_code, error["type"], error["param"]) == (400, "invalid_request_error", param)
     assert error["code"] and error["message"]
+
+
+def test_of_a_conversation_the_last_question_is_answered_and_the_reply_says_so(client: openai.OpenAI) -> None:
+    turns: Any = [{"role": "user", "content": "And leave?"}, {"role": "assistant", "content": "The team lead."}, *ASKED]
+    message = client.chat.completions.create(model="beliefrag", messages=turns).choices[0].message
+    assert message.content is not None and message.content.startswith(f"{ANSWER}\n\n(Only the last question")
+    assert details(message)["answer"] == ANSWER and details(message)["ignored"] == ["messages[0]", "messages[1]"]
+    chunks = list(client.chat.completions.create(model="beliefrag", messages=turns, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == message.content
 
 
 def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:

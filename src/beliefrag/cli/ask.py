@@ -19,8 +19,10 @@ from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.explanation import (
     ACTION_WORDS,
     Explanation,
+    ask_back,
     describe_belief,
     describe_confidence,
+    describe_left_out,
     describe_reason,
     explain_episode,
 )
@@ -41,6 +43,8 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "write": "asking the model to write the answer",
+    "standalone": "asking the model what the question refers to",
 }
 _OUTCOMES = {
     Outcome.ANSWERED: "answered",
@@ -50,7 +54,7 @@ _OUTCOMES = {
 }
 
 
-@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error")
+@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error", "answer_style")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
     further: options.FurtherPaths = None,
@@ -89,6 +93,8 @@ def ask(
     settings = given.load(**never_decline)
     if destination := describe_destination(settings):
         output.print_notice(destination)
+    if settings.answer_style is None:
+        settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
         from beliefrag.cli.ask_prompt import AskPrompt
 
@@ -210,6 +216,8 @@ def print_answer(episode: Episode) -> None:
     """Print the answer alone; that it was declined, or is only the best there is, goes to standard error."""
     if episode.answer is not None:
         sys.stdout.write(output.safe_line(episode.answer) + "\n")
+    if note := describe_left_out(episode.left_out):
+        output.print_notice(f"left out: {note}")
     if episode.outcome in {Outcome.ABSTAINED, Outcome.STOPPED}:
         output.print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
     if episode.best_guess is not None:
@@ -281,6 +289,8 @@ class LineDisplay(output.Heartbeat):
                     self._write_line(f"step {progress.number + 1}", line)
             case Episode(outcome=None):
                 self._write_line("question", progress.question.text)
+                if progress.standalone:
+                    self._write_line("understood as", progress.standalone)
                 self._write_line("model", progress.model)
                 self._write_line("calibration", self._calibration)
             case Episode():
@@ -347,9 +357,12 @@ def summary_rows(episode: Episode) -> Rows:
     likely = describe_confidence(episode)
     explained = explain_end(episode)
     rows: Rows = [("answer", (episode.answer or "none",))]
+    rows += [("left out", (note,))] if (note := describe_left_out(episode.left_out)) else []
+    rows += [("please say", (question,))] if (question := ask_back(episode)) else []
     if episode.best_guess:
         rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
     rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
+    rows += [("guarantee", (words,)) for words in (episode.made_with.get("guarantee"),) if words]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

@@ -46,7 +46,7 @@ def run(
     ] = None,
     how: options.RunOptions,
     replay: Annotated[bool, flag("--replay", "Take every reply from the cache, and ask no model.")] = False,
-    on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': run on a Ray cluster.", "--on")] = None,
+    on: Annotated[str | None, option("PLACE", "'ray' or 'ray:ADDRESS': a Ray cluster.", "--on", hidden=True)] = None,
     no_judge: options.NoJudge = False,
     given: GivenSettings,
 ) -> None:

@@ -32,6 +32,7 @@ _CHANGES_REPLY = {"n", "tools", "tool_choice", "functions", "function_call", "lo
 _CHANGES_REPLY |= {"response_format", "modalities", "audio", "web_search_options"}
 _HARMLESS: tuple[Any, ...] = (False, 0, [], {}, "none", "auto", ["text"], {"type": "text"})
 """The values with which the parameters above do not change the reply."""
+_ONLY_LAST = "Only the last question was answered, by itself; earlier messages were not read."
 _USED = {"model", "messages", "stream", "stream_options"}
 _USAGE = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out", "total_tokens": "tokens"}
 
@@ -64,12 +65,14 @@ class _CompletionForm(ReplyForm):
         self._head = {"id": f"chatcmpl-{self._request_id}", "created": int(time.time()), "model": body.model}
         self._with_usage = bool(body.stream_options and body.stream_options.get("include_usage"))
         self._ignored = ignored
+        earlier = any(message.role not in ("system", "developer") for message in body.messages[:-1])
+        self._note = f"\n\n({_ONLY_LAST})" if earlier else ""
         self._written = ""
         """The answer as far as the model has written it."""
         self._sent = ""
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer) + self._note, "refusal": None}
         message["beliefrag"] = answer | {"ignored": self._ignored}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer)}
@@ -87,7 +90,7 @@ class _CompletionForm(ReplyForm):
         return self._chunk({"content": more}) if more else b""
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
-        text, sent = _answer_text(answer), self._sent.rstrip()
+        text, sent = _answer_text(answer) + self._note, self._sent.rstrip()
         if sent and not text.startswith(sent):
             text = f"\n\n{text}"
         if rest := text.removeprefix(sent):
@@ -151,10 +154,6 @@ def _read_last(messages: Sequence[ChatMessage]) -> tuple[str, list[str]]:
         raise HttpProblem(
             400, "invalid_messages", f"The last message is by the {last.role}, not by the user.", field="messages"
         )
-    if earlier := [message for message in before if message.role not in ("system", "developer")]:
-        words = f"The messages have {len(earlier)} earlier turns, and this server answers single questions."
-        remedy = "Send one question that can be understood alone."
-        raise HttpProblem(400, "conversation_not_supported", words, field="messages", remedy=remedy)
     place = f"messages[{len(before)}].content"
     parts = [{"type": "text", "text": last.content}] if isinstance(last.content, str) else last.content
     texts = [part.get("text") for part in parts or () if part.get("type") == "text"]
