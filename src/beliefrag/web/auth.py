@@ -229,7 +229,7 @@ class ServerAuth:
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        known = {} if self.token is None else {self.token: frozenset[str]()}
+        known: Mapping[str, frozenset[str]] = {} if self.token is None else {self.token: frozenset()}
         known = known if self.readers is None else self.readers
         if scope["path"] in _OPEN_PATHS or (self.token is None and self.readers is None):
             return
