@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from beliefrag.models.capabilities import Capabilities, keep_learned, read_learned
+from beliefrag.models.compose import RetryingModel, RetryPolicy
 from beliefrag.models.openai_compatible import OpenAICompatible
 from tests.support.chat import ask
 from tests.support.http_server import ChatServer, Request, Response, completion, failure
@@ -40,7 +41,8 @@ def picky(request: Request) -> Response:
 async def ask_many(server: ChatServer, learned: Path, calls: int) -> int:
     """Makes calls of all kinds, 16 at a time from the first on; gives how many of them were rejected."""
     server.requests.clear()
-    model = OpenAICompatible("m", server.url, learned=learned)
+    # So many connections at once can be too many for the small server of the tests.
+    model = RetryingModel(OpenAICompatible("m", server.url, learned=learned), RetryPolicy(wait_initial=0.1))
     places = asyncio.Semaphore(16)
 
     async def call(number: int) -> str:
