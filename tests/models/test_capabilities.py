@@ -69,25 +69,6 @@ async def test_sixteen_calls_at_a_time_learn_each_thing_once_and_say_so_once(
         assert not caplog.records
 
 
-async def test_a_call_that_began_earlier_does_not_undo_what_was_learned(chat_server: ChatServer) -> None:
-    def answer(request: Request) -> Response:
-        if "response_format" in request.body:
-            return failure(400, "response_format is not supported")
-        return completion("yes", delay=0.3 if "slow" in str(request.body["messages"]) else 0.0)
-
-    model = OpenAICompatible("m", chat_server.url)
-    chat_server.play(answer)
-    await model.chat(ask())
-    slow = asyncio.create_task(model.chat(ask("slow")))
-    await asyncio.sleep(0.1)
-    await model.chat(ask(schema=SCHEMA))
-    await slow
-    chat_server.requests.clear()
-    await model.chat(ask(schema=SCHEMA))
-    await model.aclose()
-    assert ["response_format" in request.body for request in chat_server.requests] == [False]
-
-
 def test_what_two_programs_learn_adds_up_and_can_be_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "servers.json"
     for known in (Capabilities(format="none", longest=1_024), Capabilities(format="json_object", logprobs=False)):

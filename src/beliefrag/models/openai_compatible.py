@@ -30,9 +30,10 @@ _NO_KEY = "no-key"
 _OWN_FIELDS = frozenset({"model", "messages", "stream", "stream_options"})
 _LIMIT_FIELDS = frozenset({"max_tokens", "max_completion_tokens"})
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
-_SHORT, _STRUCTURED, _LONG, _WITH_THOUGHTS, _LONGEST = 64, 256, 512, 4_096, 16_384
-"""The longest reply in tokens where the request names none; one that is cut off is asked for again with the next."""
-_SHORT_PURPOSES = frozenset({"answer", "gate", "query_writer", "read", "rewriter", "router", "trigger"})
+_JSON, _LONG, _WITH_THOUGHTS, _LONGEST = 256, 512, 4_096, 16_384
+_LIMITS = dict.fromkeys(("answer", "gate", "query_writer", "read", "rewriter", "router", "trigger"), 64)
+_LIMITS |= dict.fromkeys(("grader", "verifier"), _JSON)
+"""The longest reply in tokens by purpose where the request names none; JSON gets 256 and others 512."""
 _log = logging.getLogger(__name__)
 
 
@@ -126,7 +127,7 @@ class OpenAICompatible:
     def _choose_limit(self, request: ChatRequest) -> int:
         if request.max_tokens is not None:
             return request.max_tokens
-        limit = _STRUCTURED if request.schema else _SHORT if request.purpose in _SHORT_PURPOSES else _LONG
+        limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
         return min(self._known.longest, _WITH_THOUGHTS if self._known.thinks else limit)
 
     async def _send(self, request: ChatRequest, limit: int) -> ChatReply:
