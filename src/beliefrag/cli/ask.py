@@ -41,6 +41,7 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "read": "asking the model for an answer",
 }
 _OUTCOMES = {
     Outcome.ANSWERED: "answered",
