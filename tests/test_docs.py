@@ -61,6 +61,7 @@ def furnish(folder: Path) -> tuple[Path, dict[str, str]]:
     lines = [
         {"purpose": "verifier", "reply": VERDICT, "repeat": True},
         {"purpose": "answer", "reply": "the head of finance", "repeat": True},
+        {"purpose": "write", "reply": "Travel above the limit is approved by the head of finance.", "repeat": True},
     ]
     script.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     shutil.copy(script, work / "replies.jsonl")

@@ -31,6 +31,8 @@ BELIEF_WORDS = {
 }
 """What each number is called in front of people."""
 
+UNCLEAR = "abstain-unclear"
+"""The reason of an episode that ended before any search; what makes the question unclear follows after a colon."""
 _BEST_ANSWER = "; give the best answer from what there is"
 _REASONS = {
     "abstain": "the evidence is inadequate and no search is worth making",
@@ -101,6 +103,8 @@ def describe_reason(code: str, comparisons: Sequence[Comparison] = ()) -> str:
     if code == "correct-flagged":
         count = int(comparisons[0].value)
         return f"the verifier flagged {'one passage' if count == 1 else f'{count} passages'}"
+    if code.startswith(f"{UNCLEAR}:"):
+        return f"the question does not say what \u201c{code.partition(':')[2]}\u201d is about"
     return _REASONS.get(code) or code.partition(":")[2].replace("-", " ") or code.replace("-", " ")
 
 
@@ -133,6 +137,23 @@ def explain_episode(episode: Episode, uncovered: Sequence[str] = (), *, name_opt
     """
     would_change = _explain_change(episode, uncovered, name_options=name_options)
     return Explanation(_explain_searches(episode.steps), _explain_end(episode), would_change)
+
+
+def describe_left_out(count: int) -> str:
+    """Return in words that sentences of an answer were removed; empty if none was."""
+    if not count:
+        return ""
+    return f"{'1 sentence' if count == 1 else f'{count} sentences'} that the documents do not support"
+
+
+def ask_back(episode: Episode) -> str | None:
+    """Return what to ask the person whose question cannot be understood by itself; None for any other end."""
+    branch, _, unclear = episode.reason.partition(":")
+    if branch != UNCLEAR:
+        return None
+    if " " in unclear or unclear.lower() in {"why", "how", "what", "who", "when", "where", "which"}:
+        return "What is the question about? Name a person, a place or a thing to look for."
+    return f"What does \u201c{unclear}\u201d stand for? Ask again and name it."
 
 
 def _explain_searches(steps: Sequence[Step]) -> str:
@@ -169,6 +190,8 @@ def describe_confidence(episode: Episode) -> str:
 def _explain_change(episode: Episode, uncovered: Sequence[str], *, name_options: bool) -> str:
     if episode.error is not None:
         return episode.error.remedy
+    if (question := ask_back(episode)) is not None:
+        return question
     missing = ", ".join(f"\u201c{word}\u201d" for word in uncovered[:_MOST_WORDS])
     plainly = "a document that says it in plain words"
     about = f"a document that says something about {missing}, which nothing that was read mentions" if missing else ""

@@ -24,6 +24,7 @@ from beliefrag.types import (
     Citation,
     Comparison,
     Diagnostics,
+    Hit,
     Passage,
     Provenance,
     Question,
@@ -108,7 +109,7 @@ class Search(_Record):
     found_by: Mapping[str, Provenance] = {}
     """How each passage was found, by id, if the retriever has more ways than one."""
     candidates: tuple[float, ...] = ()
-    """The scores of all candidates, if a cut chose the hits among them."""
+    """The scores of all candidates, if more were scored than hits were kept."""
     added: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -188,6 +189,16 @@ class Step(_Record):
         rewritten = None if self.rewritten is None else hide_question(self.rewritten, question)
         calls = tuple(call.model_copy(update={"messages": ()}) for call in self.calls)
         return self.model_copy(update={"search": search, "rewritten": rewritten, "calls": calls, "passages": {}})
+
+
+class AnswerSentence(_Record):
+    """A sentence of an answer in whole sentences, which stands in the evidence."""
+
+    text: str
+    support: Share
+    """The share of its content words that stand in the sentences that it cites."""
+    cites: tuple[NonNegativeInt, ...]
+    """Their places among the citations of the episode, counted from 0."""
 
 
 class Failure(_Record):
@@ -301,8 +312,18 @@ class Episode(EpisodeSummary):
     verifier: str = ""
     made_with: Mapping[str, str] = {}
     """Calibration, corpus and what else the harness names."""
+    standalone: str = ""
+    """The question as it was rewritten to stand alone; empty if it was asked as it is."""
+    carried: tuple[Hit, ...] = ()
+    """The passages of earlier turns that the episode began with, and the scores at which they were found."""
     answer: str | None = None
     """None if the episode declined or failed."""
+    short_answer: str | None = None
+    """What was decided on, where the answer is written in sentences."""
+    sentences: tuple[AnswerSentence, ...] = ()
+    """The sentences of the answer; empty for a short one."""
+    left_out: NonNegativeInt = 0
+    """How many written sentences were removed, because the evidence does not support them."""
     best_guess: str | None = None
     """If it declined: what the answer would have been, where that is known."""
     answerability: Share | None = None
@@ -341,9 +362,15 @@ class Episode(EpisodeSummary):
         return (*(call for step in self.steps for call in step.calls), *self.calls_before_failure)
 
     @property
+    def asked(self) -> str:
+        """The question that was answered: the one that was typed, or what it was rewritten to."""
+        return self.standalone or self.question.text
+
+    @property
     def passages(self) -> dict[str, Passage]:
-        """The passages that its searches found, by id; empty in a run."""
-        return {name: passage for step in self.steps for name, passage in step.passages.items()}
+        """The passages that it began with and that its searches found, by id; empty in a run."""
+        carried = {hit.passage.id: hit.passage for hit in self.carried}
+        return carried | {name: passage for step in self.steps for name, passage in step.passages.items()}
 
     @property
     def read_passages(self) -> tuple[Passage, ...]:

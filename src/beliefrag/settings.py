@@ -30,6 +30,8 @@ from beliefrag.errors import SettingsError
 from beliefrag.policy import Thresholds
 from beliefrag.types import Budget, Reading, Rules
 
+AnswerStyle = Literal["short", "sentence", "paragraph"]
+"""How an answer is written."""
 DEFAULT_MODEL = "local:qwen2.5-coder-1.5b"
 
 _PREFIX = "BELIEFRAG_"
@@ -56,6 +58,8 @@ class Profile:
     """The most words of evidence in a prompt of the embedded model; None shows whole passages."""
     served_pack: int | None
     """The same for any other model: 600 words hold all that a search with the usual budget finds."""
+    candidates: int
+    """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
     reads_draft: bool
     """Whether all diagnostics come from one drafted answer (`draft`, or `stated` without token probabilities)."""
     corrects: bool
@@ -70,8 +74,12 @@ class Profile:
 
 
 PROFILES = {
-    "paper": Profile("paper", retriever="bm25", pack=None, served_pack=None, reads_draft=False, corrects=True),
-    "default": Profile("default", retriever="linked", pack=160, served_pack=600, reads_draft=True, corrects=False),
+    "paper": Profile(
+        "paper", retriever="bm25", pack=None, served_pack=None, candidates=0, reads_draft=False, corrects=True
+    ),
+    "default": Profile(
+        "default", retriever="linked", pack=160, served_pack=600, candidates=15, reads_draft=True, corrects=False
+    ),
 }
 
 
@@ -163,6 +171,11 @@ class Settings(BaseModel):
     models: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         description="options of model providers by name, such as temperature = 0.2 under [models.openai]",
+    )
+    answer_style: AnswerStyle | None = Field(
+        default=None,
+        description="how an answer is written: short (a few words), sentence or paragraph; by default sentence in ask, "
+        "app and serve, and short with --quiet and in Python; benchmarks are always short",
     )
     pack: int | None = Field(
         default=None,

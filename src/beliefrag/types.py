@@ -109,6 +109,18 @@ class Hit:
     """How it was found, where the retriever says so."""
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question of a conversation that was answered before, and what is kept of it."""
+
+    question: str
+    """As it was typed, or as it was rewritten to stand alone."""
+    answer: str = ""
+    """Empty where it was declined."""
+    found: tuple[Hit, ...] = ()
+    """The passages that were read for it; a client that sends its history as text has none."""
+
+
 class Action(StrEnum):
     """The six things a controller can ask the harness to do."""
 

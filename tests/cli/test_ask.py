@@ -40,6 +40,17 @@ def test_quiet_prints_the_answer_alone(beliefrag: Command, docs: Path, home: Pat
     assert ran == Ran(0, "Larvik\n", "")
 
 
+def test_an_answer_in_sentences_says_what_was_left_out(beliefrag: Command, docs: Path, home: Path) -> None:
+    write = {"purpose": "write", "reply": "Colin Archer was born in Larvik. He died in 1921.", "repeat": True}
+    model = ("--model", write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True}, write), *BORROWED)
+    ran = beliefrag("ask", QUESTION, "--docs", docs, *model, "--answer-style", "sentence")
+    assert "answer: Colin Archer was born in Larvik." in ran.out.splitlines()
+    assert any(line.startswith("left out: 1 sentence") for line in ran.out.splitlines())
+    ran = beliefrag("ask", QUESTION, "--docs", docs, *model, "--answer-style", "sentence", "--json")
+    episode = Episode.model_validate_json(ran.out)
+    assert (episode.short_answer, [each.support for each in episode.sentences]) == ("Larvik", [1.0])
+
+
 def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Command, docs: Path, home: Path) -> None:
     ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED)
     assert ran.code == 0

@@ -110,7 +110,7 @@ def test_folders_that_lie_in_each_other_are_read_once(docs: Path, out: Path) -> 
 
 
 def test_what_cannot_be_read_is_named_with_its_reason(docs: Path, out: Path) -> None:
-    (docs / "photo.png").write_bytes(b"\x89PNG")
+    (docs / "photo.mov").write_bytes(b"\x00MOV")
     (docs / "README").write_text("no ending")
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     (docs / "empty.txt").write_text("")
@@ -128,7 +128,7 @@ def test_what_cannot_be_read_is_named_with_its_reason(docs: Path, out: Path) -> 
         report = index_paths([docs], out)
     skipped = reasons(report, docs)
     expected = {
-        "photo.png": ".png",
+        "photo.mov": ".mov",
         "README": "no ending",
         "broken.pdf": "broken pdf",
         "empty.txt": "empty",
@@ -216,7 +216,7 @@ def test_a_file_that_became_unreadable_loses_its_old_passages(docs: Path, out: P
 def test_names_of_any_bytes_are_indexed_and_shown(docs: Path, out: Path) -> None:
     name = os.fsdecode(b"caf\xe9 \x1b[31m\n.txt")
     (docs / name).write_text("words in an odd file")
-    (docs / os.fsdecode(b"\xff.png")).write_bytes(b"")
+    (docs / os.fsdecode(b"\xff.mov")).write_bytes(b"")
     seen: list[IndexProgress] = []
     report = index_paths([docs], out, progress=seen.append)
     assert report.files_read == 4
@@ -233,12 +233,12 @@ def test_an_empty_corpus_is_an_error_that_says_what_was_there_and_what_is_read(t
     docs = tmp_path / "docs"
     docs.mkdir()
     for n in range(8):
-        (docs / f"photo{n}.png").write_bytes(b"\x89PNG")
+        (docs / f"photo{n}.mov").write_bytes(b"\x00MOV")
     (docs / "broken.pdf").write_bytes(b"nothing")
     with pytest.raises(EmptyCorpus) as raised:
         index_paths([docs], out)
     assert str(docs) in raised.value.message
-    assert "photo0.png" in raised.value.message and "(.png)" in raised.value.message
+    assert "photo0.mov" in raised.value.message and "(.mov)" in raised.value.message
     assert "4 more" in raised.value.message
     assert all(ending in raised.value.remedy for ending in FORMATS)
     assert not out.exists()

@@ -52,8 +52,8 @@ def write_one_line(path: Path) -> None:
     path.write_bytes(b"word " * 40_000_000)
 
 
-def write_marks(path: Path) -> None:
-    path.write_text("a" + "\u0301\u0323" * 240_000, encoding="utf-8")
+def write_attributes(path: Path) -> None:
+    path.write_text(f"<p {' '.join(f'a{number}=1' for number in range(300_000))}>words</p>")
 
 
 def write_gzip_bomb(path: Path) -> None:
@@ -65,7 +65,7 @@ def write_gzip_bomb(path: Path) -> None:
     [
         ("commas.csv", write_commas, Reading(memory_mb=256), "more than 256 MB of memory"),
         ("line.txt", write_one_line, Reading(memory_mb=256), "more than 256 MB of memory"),
-        ("marks.txt", write_marks, Reading(seconds=1), "more than 1 s"),
+        ("attributes.html", write_attributes, Reading(seconds=1), "more than 1 s"),
         ("bomb.jsonl.gz", write_gzip_bomb, Reading(output_mb=1), "more than 1 MB of text"),
     ],
 )

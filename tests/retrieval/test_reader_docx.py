@@ -31,7 +31,7 @@ def test_paragraphs_and_tables_are_read_in_their_order(tmp_path: Path, read: Rea
     [document], complaints = read(word_file(tmp_path / "letter.docx", title="A letter"))
     assert document.title == "A letter"
     blocks = document.text.split("\n\n")
-    assert blocks == ["Before everything.", "The heading", "Name | Age City\nAda | 36 | London", "After the table."]
+    assert blocks == ["Before everything.", "The heading", "Name | Age City", "Ada | 36 | London", "After the table."]
     assert complaints == []
 
 
@@ -51,7 +51,7 @@ def test_broken_locked_and_empty_files_are_refused(tmp_path: Path, read: Read) -
     with zipfile.ZipFile(tmp_path / "other.docx", "w") as parts:
         parts.writestr("readme.txt", "a zip, but no document")
     for name in ("cut", "text", "other"):
-        with pytest.raises(Unreadable, match="broken docx"):
+        with pytest.raises(Unreadable, match=r"broken.*docx"):
             read(tmp_path / f"{name}.docx")
     (tmp_path / "locked.docx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     with pytest.raises(Unreadable, match=r"encrypted.*\.docx"):

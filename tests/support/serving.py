@@ -113,6 +113,7 @@ def opened(
     script = folder / "served.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, REPLY)), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
+    usual["answer_style"] = "short"
     chosen = Settings(model=f"scripted:{script}", **(usual | settings))
     assembly = assemble(chosen, passages=None if docs or index else passages, docs=docs, index=index)
     model = Slow(assembly.model, seconds)

@@ -67,7 +67,8 @@ def test_running_questions_finish_on_the_index_that_they_began_with(tmp_path: Pa
 async def test_retriever_and_packing_stay_the_same_after_a_reload(tmp_path: Path, docs: Path, method: str) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(json.dumps(REPLY), encoding="utf-8")
-    settings = Settings(model=f"scripted:{script}", borrow="published", method=method, cache=False)
+    chosen = {"borrow": "published", "method": method, "cache": False, "answer_style": "short"}
+    settings = Settings.model_validate({"model": f"scripted:{script}", **chosen})
     service = AnswerService(assemble(settings, docs=[docs]), settings, ServerLimits(budget=settings.budget))
     before = service.assembly.harness
     (docs / "new.md").write_text("Who approves travel above the limit? The board does.", encoding="utf-8")

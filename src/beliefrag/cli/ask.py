@@ -19,8 +19,10 @@ from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.explanation import (
     ACTION_WORDS,
     Explanation,
+    ask_back,
     describe_belief,
     describe_confidence,
+    describe_left_out,
     describe_reason,
     explain_episode,
 )
@@ -42,6 +44,8 @@ _WAITING = {
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
     "read": "asking the model for an answer",
+    "write": "asking the model to write the answer",
+    "standalone": "asking the model what the question refers to",
 }
 _OUTCOMES = {
     Outcome.ANSWERED: "answered",
@@ -51,7 +55,7 @@ _OUTCOMES = {
 }
 
 
-@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error")
+@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error", "answer_style")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
     further: options.FurtherPaths = None,
@@ -86,6 +90,8 @@ def ask(
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
+    if settings.answer_style is None:
+        settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
         from beliefrag.cli.ask_prompt import AskPrompt
 
@@ -207,6 +213,8 @@ def print_answer(episode: Episode) -> None:
     """Print the answer alone; that it was declined, or is only the best there is, goes to standard error."""
     if episode.answer is not None:
         sys.stdout.write(output.safe_line(episode.answer) + "\n")
+    if note := describe_left_out(episode.left_out):
+        output.print_notice(f"left out: {note}")
     if episode.outcome in {Outcome.ABSTAINED, Outcome.STOPPED}:
         output.print_notice(f"{episode.outcome}: {explain_end(episode).stopped}")
     if episode.best_guess is not None:
@@ -278,6 +286,8 @@ class LineDisplay(output.Heartbeat):
                     self._write_line(f"step {progress.number + 1}", line)
             case Episode(outcome=None):
                 self._write_line("question", progress.question.text)
+                if progress.standalone:
+                    self._write_line("understood as", progress.standalone)
                 self._write_line("model", progress.model)
                 self._write_line("calibration", self._calibration)
             case Episode():
@@ -344,9 +354,12 @@ def summary_rows(episode: Episode) -> Rows:
     likely = describe_confidence(episode)
     explained = explain_end(episode)
     rows: Rows = [("answer", (episode.answer or "none",))]
+    rows += [("left out", (note,))] if (note := describe_left_out(episode.left_out)) else []
+    rows += [("please say", (question,))] if (question := ask_back(episode)) else []
     if episode.best_guess:
         rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
     rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
+    rows += [("guarantee", (words,)) for words in (episode.made_with.get("guarantee"),) if words]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

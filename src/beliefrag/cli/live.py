@@ -135,6 +135,8 @@ class LiveDisplay:
                     self._bars = BeliefBars(threshold=self._threshold, tokens=progress.budget.tokens)
                 about = (f"model {progress.model}", f"calibration {self._calibration}")
                 self._print(Text(safe_line(progress.question.text), style="bold"))
+                if progress.standalone:
+                    self._print(Text(safe_line(f"understood as: {progress.standalone}"), style="dim"))
                 self._print(Group(*(Text(safe_line(each), style="dim") for each in about)))
             case Episode():
                 self._bars.set_tokens(progress.usage.tokens)

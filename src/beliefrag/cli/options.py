@@ -55,7 +55,7 @@ Out = Annotated[Path, option("RUN", "The folder of the run. An existing run is r
 NoJudge = Annotated[bool, flag("--no-judge", "Leave the judge out. The same command without it judges later.")]
 Config = Annotated[Path | None, option("FILE", "Settings in TOML; works with every command.", "--config")]
 
-_METAVARS = {"base_url": "URL", "max_error": "SHARE", "pack": "WORDS", "prompts": "DIR"}
+_METAVARS = {"answer_style": "STYLE", "base_url": "URL", "max_error": "SHARE", "pack": "WORDS", "prompts": "DIR"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from beliefrag.answering.packing import PackedPassage, pack_passages
+from beliefrag.answering.sentences import split_written
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 from beliefrag.policy.belief import NOTHING_OBSERVED
-from beliefrag.prompts import Prompts, Repairs, escape, evidence_block, read_answer, read_line, read_partial_answer
+from beliefrag.prompts import (
+    Prompts,
+    Repairs,
+    escape,
+    evidence_block,
+    read_answer,
+    read_line,
+    read_partial_answer,
+    unescape,
+)
 from beliefrag.types import Observation, Passage, Question, Rules, Usage
-from beliefrag.verifiers import VerifierForm
+from beliefrag.verifiers import Look, VerifierForm, judge_alike
 
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
@@ -28,6 +38,11 @@ _TOKENS_PER_CHARACTER = 1 / 3
 """What a prompt is expected to cost before the first reply. English has four characters or more to a token."""
 _LEAST_REPLY = 64
 """The tokens that a reply is expected to have at least, if the request sets no limit."""
+
+_LENGTHS = {"sentence": ("one or two full sentences", 160), "paragraph": ("a paragraph of three to six sentences", 400)}
+"""What each style asks for, and the tokens that it may take."""
+_MOST_ADDED = 40
+"""The words that rewriting may add to a follow-up."""
 
 _T = TypeVar("_T")
 
@@ -155,8 +170,12 @@ class ModelCalls:
         question: Question,
         passages: Sequence[Passage],
         draft: str | None = None,
+        *,
+        search: Look | None = None,
     ) -> Observation | None:
         """Ask the verifier about these passages; None if the token budget ran out on the way.
+
+        `search` has what the search says of the retained passages; without it all are equally relevant.
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
@@ -167,7 +186,7 @@ class ModelCalls:
             "draft": escape(draft) if draft else "none",
         }
         try:
-            return await self._verifier.observe(self, fields, shown)
+            return await self._verifier.observe(self, fields, replace(search or judge_alike(passages), passages=shown))
         except UnreadableReply:
             return NOTHING_OBSERVED
         except TokensSpent:
@@ -238,6 +257,48 @@ class ModelCalls:
         return await self.ask(
             "answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final, show=shown
         )
+
+    async def write(
+        self,
+        question: Question,
+        passages: Sequence[Passage],
+        draft: str,
+        style: str,
+        *,
+        show: Callable[[Sequence[str]], str],
+    ) -> list[str]:
+        """Ask for the answer in sentences, from the evidence that the short one was drafted from.
+
+        The prompt begins like that of the short answer so that a local runtime reads the evidence once. `show` turns
+        the sentences so far into what people may see of them while the answer is written.
+        """
+        fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
+        length, most = _LENGTHS[style]
+        fields |= {"draft": escape(draft), "length": length}
+        return await self.ask(
+            "write",
+            "write",
+            fields,
+            _read_sentences,
+            max_tokens=most,
+            is_final=True,
+            show=lambda text: show(split_written(read_partial_answer(text))[:-1]),
+        )
+
+    async def stand_alone(self, question: Question, history: str) -> str:
+        """Rewrite a follow-up into a question that stands alone; without a usable reply it stays as it is."""
+        fields = {"question": escape(question.text), "history": history}
+
+        def read(reply: ChatReply, repairs: Repairs) -> str:
+            written = unescape(read_line(reply.text))
+            if len(written.split()) > len(question.text.split()) + _MOST_ADDED:
+                raise ReplyError("That is not one question.")
+            return written
+
+        try:
+            return await self.ask("standalone", "standalone", fields, read)
+        except (UnreadableReply, TokensSpent):
+            return question.text
 
     async def ask(
         self,
@@ -358,6 +419,12 @@ class ModelCalls:
         rate = self._tokens_per_character or _TOKENS_PER_CHARACTER
         reply = self._longest_reply if request.max_tokens is None else request.max_tokens
         return math.ceil(_count_characters(request) * rate) + reply
+
+
+def _read_sentences(reply: ChatReply, _: Repairs) -> list[str]:
+    sentences = split_written(read_answer(reply.text))
+    # A reply that reached its limit ends within a sentence.
+    return sentences[:-1] if reply.truncated else sentences
 
 
 def _count_characters(request: ChatRequest) -> int:

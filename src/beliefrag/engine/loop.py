@@ -11,19 +11,35 @@ import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
+from beliefrag.answering.conversation import (
+    bound_history,
+    carry_passages,
+    describe_history,
+    find_unclear,
+    stands_alone,
+)
 from beliefrag.answering.packing import PackedPassage
+from beliefrag.answering.sentences import AnswerWriter
 from beliefrag.engine.calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.engine.controller import Measurement, Method, View
 from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
-from beliefrag.explanation import describe_reason
+from beliefrag.explanation import UNCLEAR, describe_reason
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
+from beliefrag.policy import (
+    Evidence,
+    EvidenceChange,
+    Spent,
+    Thresholds,
+    correction_fits,
+    legal_actions,
+    novelty,
+)
 from beliefrag.prompts import Prompts
 from beliefrag.record import (
     AnswerText,
@@ -39,7 +55,8 @@ from beliefrag.record import (
 )
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
-from beliefrag.types import Action, Budget, Decision, Hit, Question, Rules
+from beliefrag.settings import AnswerStyle
+from beliefrag.types import Action, Budget, Decision, Diagnostics, Hit, Passage, Question, Rules, Turn
 from beliefrag.verifiers import VerifierForm
 
 _log = logging.getLogger(__name__)
@@ -64,15 +81,31 @@ class Harness:
     """Whether probabilities were fitted for this model and search; None for a method that gives none."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
+    watch: Callable[[Diagnostics], Mapping[str, str]] | None = None
+    """Is told how each question was measured, and returns what that changes in `made_with`."""
+    candidates: int = 0
+    """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
+    style: AnswerStyle = "short"
+    """How an answer is written once it is decided that there is one."""
+    asks_back: bool = False
+    """Whether a question that cannot be understood by itself is declined before anything is searched."""
 
 
-async def run(question: Question, method: Method, harness: Harness) -> AsyncGenerator[Progress, None]:
+async def run(
+    question: Question, method: Method, harness: Harness, history: Sequence[Turn] = ()
+) -> AsyncGenerator[Progress, None]:
     """Yield the episode as it begins, calls that start, steps that end, the answer while it is written, and the end.
 
     Closing the iterator cancels the episode, and with it the model call that it is waiting for.
+
+    Args:
+        question: What is asked; a follow-up may refer to the history.
+        method: What controls the episode.
+        harness: What all episodes share.
+        history: The turns of the conversation so far, the latest last.
     """
     queue: asyncio.Queue[Progress | None] = asyncio.Queue()
-    task = asyncio.create_task(_Player(question, method, harness, queue.put_nowait).play())
+    task = asyncio.create_task(_Player(question, method, harness, queue.put_nowait, history).play())
     task.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (progress := await queue.get()) is not None:
@@ -83,9 +116,9 @@ async def run(question: Question, method: Method, harness: Harness) -> AsyncGene
             await task
 
 
-async def play(question: Question, method: Method, harness: Harness) -> Episode:
+async def play(question: Question, method: Method, harness: Harness, history: Sequence[Turn] = ()) -> Episode:
     """Run an episode to its end."""
-    return await _Player(question, method, harness).play()
+    return await _Player(question, method, harness, history=history).play()
 
 
 def hide_question_id(question: Question) -> Question:
@@ -166,9 +199,11 @@ class _Player:
         method: Method,
         harness: Harness,
         emit: Callable[[Progress], None] | None = None,
+        history: Sequence[Turn] = (),
     ) -> None:
         self._question = question
-        self._visible_question = hide_question_id(question)
+        """What is answered: the question as it was typed until it is rewritten to stand alone."""
+        self._history = bound_history(history)
         self._method = method
         self._harness = harness
         self._log = _CallLog(emit)
@@ -189,6 +224,7 @@ class _Player:
         self._query_is_final = False
         """Whether the latest REWRITE saw the evidence so that the next search takes its query as it is."""
         self._novelty = 1.0
+        self._beyond = 0.0
         self._nothing_missing = False
         self._decisions: list[Decision] = []
         self._steps: list[Step] = []
@@ -209,8 +245,11 @@ class _Player:
             made_with=self._harness.made_with,
             calibrated=self._harness.calibrated,
         )
-        self._emit(episode)
         try:
+            try:
+                episode = episode.model_copy(update=await self._read_history())
+            finally:
+                self._emit(episode)
             ending = await self._run_steps()
         except BeliefRAGError as error:
             _log.debug("An episode failed.", exc_info=True)
@@ -219,12 +258,32 @@ class _Player:
             _log.debug("An episode failed with an unexpected error.", exc_info=True)
             ending = self._fail(type(error).__name__, *explain_mistake(error))
         ending |= {"steps": tuple(self._steps), "usage": self._meter.usage, "seconds": self._log.seconds}
+        state = self._latest.diagnostics
+        if self._harness.watch and state and ending["outcome"] is not Outcome.FAILED:
+            ending["made_with"] = {**self._harness.made_with, **self._harness.watch(state)}
         episode = episode.model_copy(update=ending)
         self._emit(episode)
         return episode
 
+    async def _read_history(self) -> dict[str, Any]:
+        """Make the question stand alone, take up the evidence of earlier turns, and return what both came to."""
+        typed = self._question.text
+        if self._history and not stands_alone(typed):
+            text = await self._calls.stand_alone(self._question, describe_history(self._history))
+            self._question = replace(self._question, text=text)
+        carried = carry_passages(self._question.text, self._history)
+        self._evidence.add(carried)
+        rewritten = "" if self._question.text == typed else self._question.text
+        return {"standalone": rewritten, "carried": carried}
+
     async def _run_steps(self) -> dict[str, Any]:
         """Take steps until one ends the episode, and return how it ended."""
+        if self._harness.asks_back and (unclear := find_unclear(self._question.text)) is not None:
+            view = self._build_view()
+            decision = Decision(Action.ABSTAIN, f"{UNCLEAR}:{unclear}", legal=view.legal)
+            self._begin_step(decision)
+            self._end_step()
+            return {"outcome": Outcome.ABSTAINED}
         controller = self._method.begin()
         while True:
             try:
@@ -295,17 +354,22 @@ class _Player:
         if query is None:
             self._nothing_missing = not self._calls.tokens_are_spent
         else:
-            hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
+            kept = self._harness.budget.top_k
+            depth = decision.cut.depth if decision.cut else max(kept, self._harness.candidates)
+            found = await self._search(query, depth)
+            if decision.cut or depth > kept:
+                candidates = tuple(hit.score for hit in found)
             if decision.cut:
-                candidates = tuple(hit.score for hit in hits)
                 # What no answer prompt could show is not retained: it would count as evidence that was never read.
-                hits = hits[: max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))]
+                kept = max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))
+            hits = found[:kept]
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
             change = self._evidence.add(hits)
             repeated = 0 if self._harness.rules.literal_novelty else len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
+            self._beyond = _share_beyond(found, self._evidence.ids)
         search = Search(
             query=query,
             hits=tuple((hit.passage.id, hit.score) for hit in hits),
@@ -385,11 +449,35 @@ class _Player:
             return ending | {"outcome": Outcome.ABSTAINED, "best_guess": guess, "citations": nearest}
         attempt = self._latest.attempt
         answer = decision.answer or (attempt.answer if attempt and not attempt.tokens else None)
+        read = sources if decision.shown is None else decision.shown
         if answer is None:
-            answer = await self._calls.answer(self._question, sources if decision.shown is None else decision.shown)
-        citations = choose_citations(asked, answer, sources, shown=shown)
-        outcome = Outcome.ANSWERED if decision.action is Action.ANSWER else Outcome.STOPPED
-        return ending | {"outcome": outcome, "answer": answer, "citations": citations}
+            answer = await self._calls.answer(self._question, read)
+        ending["outcome"] = Outcome.ANSWERED if decision.action is Action.ANSWER else Outcome.STOPPED
+        if self._harness.style == "short" or not read:
+            return ending | {"answer": answer, "citations": choose_citations(asked, answer, sources, shown=shown)}
+        return ending | await self._write(answer, read)
+
+    async def _write(self, short: str, read: Sequence[Passage]) -> dict[str, Any]:
+        """Write the answer in sentences, and keep those that the evidence supports."""
+        self._calls.show_evidence(self._question, read)  # so that what is checked against is what will be shown
+        shown = self._shown_spans()
+        checked: dict[tuple[str, ...], AnswerWriter] = {}
+
+        def check(sentences: Sequence[str]) -> AnswerWriter:
+            if (key := tuple(sentences)) not in checked:
+                checked[key] = AnswerWriter(self._question.text, short, read, shown, sentences)
+            return checked[key]
+
+        style = self._harness.style
+        written = await self._calls.write(self._question, read, short, style, show=lambda own: check(own).text)
+        writer = check(written)
+        return {
+            "answer": writer.text or short,
+            "short_answer": short,
+            "sentences": tuple(writer.sentences),
+            "left_out": writer.left_out,
+            "citations": tuple(writer.citations),
+        }
 
     def _fail(self, cause: str, message: str, remedy: str) -> dict[str, Any]:
         """Return the end of an episode that failed. It has no probability; what was believed is in its steps."""
@@ -425,10 +513,11 @@ class _Player:
         tokens = max(used, budget.tokens) if self._calls.tokens_are_spent else used
         spent = Spent(len(self._queries), len(self._decisions), tokens)
         return View(
-            question=self._visible_question,
+            question=hide_question_id(self._question),
             step=len(self._steps),
             passages=self._evidence.passages,
             scores=self._evidence.scores,
+            beyond=self._beyond,
             verifier_window=self._evidence.window(budget.verifier_passages),
             answer_window=self._evidence.window(budget.answer_passages),
             queries=tuple(self._queries),
@@ -448,6 +537,13 @@ class _Player:
             correction_fits=correction_fits(budget, spent) and not self._nothing_missing,
             nothing_missing=self._nothing_missing,
         )
+
+
+def _share_beyond(found: Sequence[Hit], retained: Collection[str]) -> float:
+    """Return the share of the scores that went to candidates which are not retained."""
+    scores = [max(hit.score, 0.0) for hit in found]
+    beyond = [score for hit, score in zip(found, scores, strict=True) if hit.passage.id not in retained]
+    return sum(beyond) / sum(scores) if sum(scores) > 0.0 else 0.0
 
 
 def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:

@@ -96,6 +96,8 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "rewriter": frozenset({"question", "query", "reason"}),
     "answer": frozenset({"question", "evidence"}),
     "stated_answer": frozenset({"question", "evidence"}),
+    "write": frozenset({"question", "evidence", "draft", "length"}),
+    "standalone": frozenset({"question", "history"}),
     "selector": frozenset({"question", "state", "actions"}),
     "grader": frozenset({"question", "evidence"}),
     "trigger": frozenset({"question", "evidence"}),

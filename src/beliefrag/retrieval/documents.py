@@ -45,6 +45,14 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
+_TEXT_CODEC = re.compile(r"(iso|windows|cp|koi|mac|gb|big5|hz|euc|shift|sjis|ms|latin|l\d|tis|utf|ascii|us)[\w-]*")
+"""Names of encodings. Python has others that are no encodings of texts, and that take quadratic time."""
+_MARKS_OF_LETTER = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+    "\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
+)
+_MANY_MARKS = re.compile(f"([{_MARKS_OF_LETTER}]{{30}})[{_MARKS_OF_LETTER}]+")
+"""No letter of any language has so many marks, and composing them takes quadratic time."""
 _ENDING = re.compile(r"(?<=.)\.[A-Za-z]\w*(?:\.gz)?$")
 
 # Chinese and Japanese put no spaces between words, so a character counts as one; in Thai, Lao, Burmese and Khmer five
@@ -89,6 +97,8 @@ class CorpusFile:
     source: str
     """Its whole printable path, which people are shown."""
     content: BinaryIO
+    depth: int = 0
+    """In how many archives and mails it lies."""
 
     @property
     def stem(self) -> str:
@@ -119,6 +129,8 @@ class Document:
     """Whether the author of the corpus gave the id; passages then keep it."""
     place: str = ""
     """Its place in the file if it is one place, such as `row 12`."""
+    inside: str = ""
+    """The file in an archive, or the attachment of a mail, that it is from."""
     lines: Sequence[tuple[int, int]] = ()
     """The lines of the file, or its pages: characters other than white space before each, and its number."""
     unit: str = "line"
@@ -143,21 +155,27 @@ Reader = Callable[[CorpusFile, Complain], Iterator[Document]]
 """Turns a file into documents; raises `Unreadable` when nothing can be read from it."""
 
 
-FORMATS = {
-    ".txt": "text_files.read_plain_text",
-    ".text": "text_files.read_plain_text",
-    ".md": "text_files.read_markdown",
-    ".markdown": "text_files.read_markdown",
-    ".html": "web_page.read_web_page",
-    ".htm": "web_page.read_web_page",
-    ".xhtml": "web_page.read_web_page",
-    ".pdf": "pdf.read_pdf",
-    ".docx": "docx.read_docx",
-    ".csv": "rows.read_table",
-    ".tsv": "rows.read_table",
-    ".jsonl": "rows.read_jsonl",
-    ".jsonl.gz": "rows.read_jsonl",
+_ENDINGS = {
+    "text_files.read_plain_text": ".txt .text .log .rst .adoc .tex .json .yaml .yml .toml .ini .cfg .conf .xml",
+    "text_files.read_markdown": ".md .markdown",
+    "text_files.read_code": ".py .js .mjs .jsx .ts .tsx .java .kt .scala .c .h .cc .cpp .hpp .cs .go .rs .rb .php "
+    ".swift .pl .lua .r .jl .sh .ps1 .sql .css",
+    "text_files.read_rtf": ".rtf",
+    "web_page.read_web_page": ".html .htm .xhtml",
+    "pdf.read_pdf": ".pdf",
+    "ocr.read_picture": ".png .jpg .jpeg .tif .tiff .bmp .webp",
+    "office.read_docx": ".docx .docm",
+    "office.read_pptx": ".pptx .pptm",
+    "office.read_odt": ".odt .odp",
+    "office.read_epub": ".epub",
+    "rows.read_table": ".csv .tsv",
+    "rows.read_jsonl": ".jsonl .jsonl.gz",
+    "rows.read_sheets": ".xlsx .xlsm .xlsb .xls .ods",
+    "containers.read_mail": ".eml",
+    "containers.read_mailbox": ".mbox",
+    "containers.read_zip": ".zip",
 }
+FORMATS = {ending: reader for reader, endings in _ENDINGS.items() for ending in endings.split()}
 """The reader of each format, by the ending of the file's name: a module in `readers` and its function."""
 
 
@@ -209,7 +227,7 @@ def decode(data: bytes, declared: str = "") -> str:
     A byte-order mark and valid UTF-8 come before the declared encoding.
     """
     encoding = detect_encoding(data)
-    if encoding == "cp1252" and declared:
+    if encoding == "cp1252" and _TEXT_CODEC.fullmatch(declared.lower()):
         with suppress(LookupError):
             return clean_text(data.decode(declared, "replace"))
     return clean_text(data.decode(encoding, "replace"))
@@ -222,7 +240,8 @@ def make_storable(text: str) -> str:
 
 def clean_text(text: str) -> str:
     """Return storable text with plain line ends, and with accents composed (NFC)."""
-    return unicodedata.normalize("NFC", make_storable(text.replace("\r\n", "\n").replace("\r", "\n")))
+    storable = make_storable(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return unicodedata.normalize("NFC", _MANY_MARKS.sub(r"\1", storable))
 
 
 def clean_line(text: str) -> str:
@@ -349,7 +368,8 @@ def cut_document(document: Document) -> Iterator[Passage]:
         texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
         for number, text in enumerate(texts, 1):
             own = document.id if number == 1 else f"{document.id}#{number}"
-            yield Passage(own, document.title, text, document.source, document.place, metadata)
+            where = ", ".join(filter(None, (document.inside, document.place)))
+            yield Passage(own, document.title, text, document.source, where, metadata)
         return
     finder = _PlaceFinder(document)
     texts = split_text(document.text)
@@ -357,7 +377,7 @@ def cut_document(document: Document) -> Iterator[Passage]:
         place, links = finder.find(text, is_last=number == len(texts))
         content = f"{len(document.id)},{len(document.title)},{document.id}{document.title}{text}"
         own = "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
-        where = document.place or place
+        where = ", ".join(filter(None, (document.inside, document.place or place)))
         if links:
             yield ReadPassage(own, document.title, text, document.source, where, metadata, links)
         else:
@@ -373,9 +393,8 @@ def clean_metadata(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], .
 def _file_type(source: str) -> str:
     """Return the format of a file by the ending of its name: `pdf`, `md`, `html` or `jsonl`."""
     ending = next((each for each in FORMATS if source.lower().endswith(each)), "")
-    return {"markdown": "md", "htm": "html", "xhtml": "html", "text": "txt", "jsonl.gz": "jsonl"}.get(
-        ending[1:], ending[1:]
-    )
+    names = {"markdown": "md", "htm": "html", "xhtml": "html", "text": "txt", "jsonl.gz": "jsonl"}
+    return names.get(ending[1:], ending[1:])
 
 
 def _fits_row(text: str) -> bool:

@@ -108,7 +108,9 @@ class AnswerService:
     def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
         lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
         self.limits = limits
-        self.settings = settings.model_copy(update={"budget": replace(settings.budget, **lowered)})
+        style = settings.answer_style or "sentence"
+        changed = {"budget": replace(settings.budget, **lowered), "answer_style": style}
+        self.settings = settings.model_copy(update=changed)
         self.assembly = change_policy(assembly, self.settings)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue)
         self.draining = False

@@ -1,4 +1,4 @@
-"""Tables of texts: JSON Lines, plain or gzipped, and CSV and TSV. Every row is one document."""
+"""Tables of texts: JSON Lines, plain or gzipped, CSV and TSV, and workbooks. Every row is one document."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import replace
 from io import TextIOWrapper
 from typing import Any
 
+from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
 from beliefrag.retrieval.documents import (
     Complain,
     CorpusFile,
@@ -20,6 +22,7 @@ from beliefrag.retrieval.documents import (
     detect_encoding,
     make_storable,
 )
+from beliefrag.retrieval.readers.tables import find_header, write_row
 
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_CELL = 16 * 1024 * 1024
@@ -106,10 +109,32 @@ def _text_row(file: CorpusFile, places: dict[str, int], row: list[str]) -> Docum
 
 
 def _pairs_row(file: CorpusFile, columns: list[str], row: list[str]) -> Document:
-    pairs = []
-    for place, cell in enumerate(row):
-        value = " ".join(cell.split())
-        if value:
-            name = columns[place] if place < len(columns) and columns[place] else f"column {place + 1}"
-            pairs.append(f"{name}: {value}")
-    return Document(file.name, file.stem, "; ".join(pairs), file.source)
+    return Document(file.name, file.stem, write_row(columns, row), file.source)
+
+
+def read_sheets(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Read a workbook. Every row is a document with the names of its columns; its title has sheet and caption."""
+    try:
+        with CalamineWorkbook.from_filelike(file.content) as book:
+            for name in book.sheet_names:
+                sheet = book.get_sheet_by_name(name)
+                rows = [[_write_cell(cell) for cell in row] for row in sheet.to_python()]
+                yield from _sheet_rows(file, clean_line(name), rows, (sheet.start or (0, 0))[0])
+    except PasswordError as problem:
+        raise Unreadable("is encrypted; remove its password first") from problem
+    except CalamineError as problem:
+        raise Unreadable("is a broken workbook") from problem
+
+
+def _sheet_rows(file: CorpusFile, sheet: str, rows: list[list[str]], above: int) -> Iterator[Document]:
+    caption, header = find_header(rows, is_sheet=True)
+    title = " > ".join(filter(None, (file.stem, sheet, caption)))
+    columns = rows[header] if header >= 0 else []
+    for number, row in enumerate(rows[header + 1 :], above + header + 2):
+        if text := write_row(columns, row):
+            place, metadata = f"sheet {sheet}, row {number}", (("sheet", sheet), ("row", str(number)))
+            yield Document(file.name, title, text, file.source, place=place, metadata=metadata)
+
+
+def _write_cell(cell: object) -> str:
+    return clean_line(str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from striprtf.striprtf import rtf_to_text
 
 from beliefrag.retrieval.documents import (
     TARGET,
@@ -12,7 +15,9 @@ from beliefrag.retrieval.documents import (
     CorpusFile,
     Document,
     Mark,
+    Unreadable,
     clean_line,
+    clean_text,
     count_visible,
     count_words,
     decode,
@@ -32,10 +37,15 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _LINK = re.compile(
-    r"(?<!!)\[(?P<words>[^\[\]]{1,200})\]\(\s*<?(?P<target>[^()\s<>]{1,300})>?(?:\s+[\"'(][^)]*)?\s*\)"
+    r"(?<!!)\[(?P<words>[^\[\]]{1,200})\]\(\s*<?(?P<target>[^()\s<>]{1,300})>?(?:\s+[\"'(][^)]{0,500})?\s*\)"
     r"|\[\[(?P<page>[^\[\]|]{1,200})(?:\|(?P<shown>[^\[\]]{1,200}))?\]\]"
 )
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
+_DEFINITION = re.compile(
+    r"(?:(?:export|default|public|private|protected|static|final|abstract|async|pub(?:\([a-z]+\))?|internal)[ ]+)*"
+    r"(?:def|class|func|function|fn|fun|struct|enum|impl|interface|trait|type|module|namespace|object|sub|record|"
+    r"CREATE (?:TABLE|VIEW|FUNCTION))[ ]+(?:\([^)]{0,80}\)[ ]*)?([\w.$]{1,80})"
+)
 _LONGEST_LINE = 60
 _MOST_WORDS = 8
 _FEWEST_HEADINGS = 2
@@ -62,7 +72,26 @@ def read_markdown(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     body = text[front.end() :] if front else text
     outline, first = _markdown_outline(body, text.count("\n", 0, front.end()) if front else 0)
     title = named[1].strip().strip("\"'") if named else first
-    yield from write_documents(file, clean_line(title) or file.stem, outline, body)
+    yield from write_documents(file, clean_line(title) or file.stem, outline, body, keep_small=True)
+
+
+def read_code(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Read source code, cut where a definition begins in the first column; its title names what it defines."""
+    outline = Outline()
+    for number, line in enumerate(decode(read_content(file)).split("\n"), 1):
+        if found := _DEFINITION.match(line):
+            outline.begin(1, found[1])
+        outline.add(f"{line}\n", number)
+    yield from write_documents(file, PurePosixPath(file.name).name, outline, keep_small=True)
+
+
+def read_rtf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+    """Read rich text."""
+    data = read_content(file)
+    if not data.startswith(b"{\\rtf"):
+        raise Unreadable("is no rich text")
+    text = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
+    yield Document(file.name, file.stem, clean_text(text), file.source)
 
 
 def _number_lines(text: str) -> list[tuple[int, int]]:
@@ -252,21 +281,24 @@ class Outline:
         return [replace(mark, offset=0) for mark in marks]
 
 
-def write_documents(file: CorpusFile, title: str, outline: Outline, whole: str | None = None) -> Iterator[Document]:
+def write_documents(
+    file: CorpusFile, title: str, outline: Outline, whole: str | None = None, *, keep_small: bool = False
+) -> Iterator[Document]:
     """Yield the sections as documents whose titles are the path to them: `Title > Heading > Entry`.
 
-    A document that fits into one passage stays one, with the text `whole` or that of the outline. A section of a few
-    words stays with the one before it. A heading that repeats the title is left out.
+    A document that fits into one passage and has one heading at most stays one, with the text `whole` or that of the
+    outline. A section of a few words stays with the one before it, unless `keep_small`: pages of manuals have many that
+    say nothing alone. A heading that repeats the title is left out.
     """
     text = outline.whole_text() if whole is None else whole
     start = Mark(0, anchor="")
-    if count_words(text) <= TARGET:
+    if count_words(text) <= TARGET and not (keep_small and _count_headings(outline) > 1):
         numbers = [number for section in outline.sections for _, number in section.lines]
         # One passage holds it all, so of the lines only the first and the last matter.
         lines = [(0, numbers[0]), (max(count_visible(text) - 1, 1), numbers[-1])] if numbers else []
         yield Document(file.name, title, text, file.source, lines=lines, marks=(start, *outline.all_marks()))
         return
-    for number, part in enumerate(_join_small(outline.sections)):
+    for number, part in enumerate(_join_small(outline.sections, keep_small=keep_small)):
         way = [title]
         for heading in part.path:
             if not _same(way[-1], heading):
@@ -280,19 +312,33 @@ class _Part:
     """The text of one section or of several small ones, with its known places."""
 
     path: tuple[str, ...] = ()
-    text: str = ""
+    blocks: list[str] = field(default_factory=list)
+    words: int = 0
+    seen: int = 0
+    """Visible characters so far."""
     lines: list[tuple[int, int]] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
 
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self.blocks)
+
     def add(self, text: str, section: _Section, lead: str = "") -> None:
         """Append the text of a section after some lead words."""
-        before = count_visible(self.text) + count_visible(lead)
+        before = self.seen + count_visible(lead)
         self.lines += [(offset + before, number) for offset, number in section.lines]
         self.marks += [replace(mark, offset=mark.offset + before) for mark in section.marks]
-        self.text = "\n\n".join([each for each in (self.text, lead, text) if each])
+        for block in filter(None, (lead, text)):
+            self.blocks.append(block)
+            self.words += count_words(block)
+            self.seen += count_visible(block)
 
 
-def _join_small(sections: Sequence[_Section]) -> Iterator[_Part]:
+def _count_headings(outline: Outline) -> int:
+    return len({section.path for section in outline.sections if section.path and section.seen})
+
+
+def _join_small(sections: Sequence[_Section], *, keep_small: bool) -> Iterator[_Part]:
     part = _Part()
     aliases: list[str] = []
     for section in sections:
@@ -309,22 +355,21 @@ def _join_small(sections: Sequence[_Section]) -> Iterator[_Part]:
         elif aliases:
             above = "\n\n".join(aliases)
         aliases = []
-        words = count_words(f"{above} {text}")
-        if not part.text or own == part.path:
+        if not part.blocks or own == part.path:
             part.path = own
             part.add(text, section, above)
-        elif words < _SMALL:
+        elif not keep_small and count_words(f"{above} {text}") < _SMALL:
             lead = own[-1] if own and own[-1] not in part.path else ""
             part.add(text, section, "\n\n".join([each for each in (lead, above) if each]))
-        elif count_words(part.text) < _SMALL and own[: len(part.path)] == part.path:
+        elif not keep_small and part.words < _SMALL and own[: len(part.path)] == part.path:
             part.add(text, section, above)
             part.path = own
         else:
             yield part
             part = _Part(own)
             part.add(text, section, above)
-    part.text = "\n\n".join([each for each in (part.text, *aliases) if each])
-    if part.text:
+    part.blocks += aliases
+    if part.blocks:
         yield part
 
 

@@ -24,30 +24,36 @@ def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
     data = read_content(file)
     declared = _CHARSET.search(data, 0, 4096)
-    text = decode(data, declared[1].decode() if declared else "")
-    parser = etree.HTMLParser(
-        encoding="utf-8", no_network=True, huge_tree=False, recover=True, remove_comments=True, remove_pis=True
-    )
-    try:
-        root = etree.fromstring(text.encode(), parser)
-    except etree.XMLSyntaxError as problem:
-        raise Unreadable("holds no HTML") from problem
-    if root is None:
-        raise Unreadable("holds no HTML")
+    root = parse_page(decode(data, declared[1].decode() if declared else "").encode())
+    outline = Outline()
+    outline_page(root, outline)
     title = next(
         (line for place in ("head/title", ".//h1") for line in map(_element_line, root.iterfind(place)) if line),
         file.stem,
     )
-    yield from write_documents(file, title, _outline(root))
+    yield from write_documents(file, title, outline)
+
+
+def parse_page(text: bytes) -> etree._Element:
+    """Return the elements of a page in UTF-8."""
+    parser = etree.HTMLParser(
+        encoding="utf-8", no_network=True, huge_tree=False, recover=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        root = etree.fromstring(text, parser)
+    except etree.XMLSyntaxError as problem:
+        raise Unreadable("holds no HTML") from problem
+    if root is None:
+        raise Unreadable("holds no HTML")
+    return root
 
 
 def _element_line(element: etree._Element) -> str:
     return clean_line("".join(element.itertext()))
 
 
-def _outline(root: etree._Element) -> Outline:
-    """Return the visible text, cut at headings and at the entries of lists of definitions."""
-    outline = Outline()
+def outline_page(root: etree._Element, outline: Outline) -> None:
+    """Add the visible text to an outline, cut at headings and at the entries of lists of definitions."""
     unseen = lists = 0
     heading: list[str] | None = None
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -81,7 +87,6 @@ def _outline(root: etree._Element) -> Outline:
             text = element.tail
         if text and not unseen:
             put(text if tag == "pre" else _SPACE.sub(" ", text))
-    return outline
 
 
 def _mark_places(outline: Outline, element: etree._Element, tag: str) -> None:
