@@ -105,7 +105,7 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     quiet = beliefrag(*given, "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     why, guess = quiet.err.splitlines()
-    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right .*", why)
+    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right, .*", why)
     assert guess.startswith("best guess: Larvik (--best-guess")
     guessed = beliefrag(*given, "--best-guess", "--quiet")
     assert (guessed.code, guessed.out) == (0, "Larvik\n")
