@@ -75,6 +75,8 @@ def ask(
     """
     import asyncio
 
+    from beliefrag.models.providers import describe_destination
+
     if question is not None and documents.docs and os.path.exists(question):  # noqa: PTH110 - Path fails on long texts
         # A shell expands `--docs notes/*.md` to one option and arguments, of which the first is not a question.
         further = [Path(question), *(further or ())]
@@ -90,6 +92,8 @@ def ask(
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
+    if destination := describe_destination(settings):
+        output.print_notice(destination)
     if settings.answer_style is None:
         settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
