@@ -205,7 +205,9 @@ def _open_service(
     from beliefrag.cli.ask import open_assembly
     from beliefrag.web.service import AnswerService
 
-    return AnswerService(open_assembly(settings, docs=docs, index=index), settings, limits)
+    service = AnswerService(open_assembly(settings, docs=docs, index=index), settings, limits)
+    service.follow(docs, index)
+    return service
 
 
 def name_documents(docs: Sequence[Path] | None, index: Path | None) -> str:
