@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,8 @@ from beliefrag.calibration import (
     select_artifact,
     select_guarantee,
 )
+from beliefrag.calibration.risk import answers_needed
+from beliefrag.calibration.shift import ShiftWatch
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
 from beliefrag.errors import BeliefRAGError, ModelError, SettingsError
@@ -68,8 +70,8 @@ from beliefrag.retrieval import (
     open_retriever,
 )
 from beliefrag.retrieval.bm25 import MeasuresScores
-from beliefrag.settings import DECLINE_BELOW, Settings
-from beliefrag.types import Passage
+from beliefrag.settings import DECLINE_BELOW, Settings, cache_dir
+from beliefrag.types import Diagnostics, Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
 _T = TypeVar("_T")
@@ -152,6 +154,7 @@ class Engine:
             made_with or {},
             parts.search.pack,
             self.settings.rules,
+            candidates=profile.candidates if (profile := find_profile(text.partition(":")[0])) else 0,
             calibrated=None if parts.artifact is None else not parts.calibration_warnings,
         )
 
@@ -424,8 +427,10 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     if settings.max_error is not None and parts.artifact is None:
         raise _guarantee_unavailable(settings.max_error, assembly.method.name)
     made_with = {name: value for name, value in assembly.harness.made_with.items() if name != "guarantee"}
+    watch = None
     if parts.guarantee:
         made_with["guarantee"] = parts.guarantee.words(made_with.get("corpus"))
+        watch = _watch_questions(parts.guarantee, made_with.get("corpus", "passages"))
     return replace(
         assembly,
         engine=engine,
@@ -434,11 +439,26 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
             budget=settings.budget,
             made_with=made_with,
             guesses=bool(parts.thresholds.decline_below),
+            watch=watch,
             style=settings.answer_style or "short",
             asks_back=settings.thresholds.abstain,
         ),
         method=engine.build_method(settings.method, assembly.scale),
     )
+
+
+def _watch_questions(guarantee: Guarantee, corpus: str) -> Callable[[Diagnostics], Mapping[str, str]] | None:
+    """Return what notices that the questions about a corpus are unlike those of the guarantee."""
+    if not guarantee.spread:
+        return None
+    watch = ShiftWatch(guarantee.spread, cache_dir() / "asked" / f"{corpus}.json")
+    needed = answers_needed(guarantee.max_error, guarantee.confidence)
+
+    def judge(state: Diagnostics) -> Mapping[str, str]:
+        differs = watch.add(state)
+        return {"guarantee": guarantee.describe_shift(differs, needed)} if differs else {}
+
+    return judge
 
 
 def decline_by_default(settings: Settings) -> Settings:

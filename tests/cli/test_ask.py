@@ -73,6 +73,16 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert all(character.isprintable() for line in lines for character in line)
 
 
+def test_the_first_line_says_that_passages_leave_this_machine(
+    beliefrag: Command, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_MODEL", "gpt-x")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://models.invalid/v1")
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--method", "static")
+    assert ran.code == 1
+    assert mentions(ran.err.splitlines()[0], "gpt-x at http://models.invalid/v1", "passages", "sent there")
+
+
 def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Command, docs: Path, home: Path) -> None:
     (home / "beliefrag.toml").write_text(
         "[thresholds]\nabstain_answerability = 0.55\nabstain_sufficiency = 0.5\ncorrect_unreliable = false\n"

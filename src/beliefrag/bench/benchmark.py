@@ -138,6 +138,8 @@ class Preview:
     plan: Plan
     lines: tuple[str, ...]
     """The preview in sentences, with warnings."""
+    record: RunRecord
+    """What the run would be made with."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -174,7 +176,7 @@ def preview(
     """Return what `run` would do and about what it would cost. No model is asked, and nothing is written."""
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     try:
-        return Preview(prepared.plan, tuple(prepared.describe()))
+        return Preview(prepared.plan, tuple(prepared.describe()), prepared.record)
     finally:
         run_to_end(prepared.aclose())
 

@@ -49,6 +49,7 @@ _TARGETS = {
     "f1": "the answer from the current evidence has token F1 of at least 0.5",
     "exact_match": "the answer from the current evidence is a gold answer, word for word",
     "cover": "the answer from the current evidence contains a gold answer",
+    "agrees": "the answer from the current evidence says what a gold answer says, short or in sentences",
 }
 
 
@@ -58,12 +59,18 @@ def fit_artifact(
     *,
     name: str | None = None,
     diagnostics: Collection[str] = DIAGNOSTICS,
+    chooses: bool = True,
 ) -> Artifact:
-    """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`."""
+    """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`.
+
+    With `chooses` it is fitted on xfit, and the kind is chosen on xsel. Otherwise it is the paper's, fitted on both.
+    """
     states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part, collection.part_of) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
+    if not chooses:
+        own, choosing = Examples((*own.each, *choosing.each)), Examples(())
     _require_both_outcomes(own, label)
     fits = fit_all_kinds(own, diagnostics)
     # The logistic kind is the paper's.
@@ -94,7 +101,7 @@ def fit_artifact(
     warnings = (
         *_warn_of_columns(fits.idle, fits.misleading),
         *_warn_of_few_questions(counts),
-        *_warn_of_unproven_fit(kind, selection, choosing.count.questions, found),
+        *(_warn_of_unproven_fit(kind, selection, choosing.count.questions, found) if chooses else ()),
         *value_warnings,
         *_warn_of_several_scales(scales),
     )
@@ -109,7 +116,7 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; {_describe_division(collection)}",
+        partition=f"{', '.join(corpora)}; {_describe_division(collection)}{'' if chooses else '; fitted on xsel too'}",
         seed=collection.seed,
         contaminated=False,
         made=now(),

@@ -21,6 +21,7 @@ from beliefrag.cli.demo import demo
 from beliefrag.cli.index import index
 from beliefrag.cli.options import flag
 from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, print_notice, show_warnings
+from beliefrag.cli.reproduce import reproduce
 from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
@@ -42,6 +43,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(calibrate.app, name="calibrate")
 app.command()(calibrate.tune)
 app.command()(bench.study)
+app.command()(reproduce)
 app.add_typer(serve.app, name="serve")
 app.command()(view)
 app.add_typer(model.cache_app, name="cache")

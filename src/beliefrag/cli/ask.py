@@ -74,6 +74,8 @@ def ask(
     """
     import asyncio
 
+    from beliefrag.models.providers import describe_destination
+
     if question is not None and documents.docs and os.path.exists(question):  # noqa: PTH110 - Path fails on long texts
         # A shell expands `--docs notes/*.md` to one option and arguments, of which the first is not a question.
         further = [Path(question), *(further or ())]
@@ -89,6 +91,8 @@ def ask(
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
+    if destination := describe_destination(settings):
+        output.print_notice(destination)
     if settings.answer_style is None:
         settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
@@ -358,6 +362,7 @@ def summary_rows(episode: Episode) -> Rows:
     if episode.best_guess:
         rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
     rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
+    rows += [("guarantee", (words,)) for words in (episode.made_with.get("guarantee"),) if words]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

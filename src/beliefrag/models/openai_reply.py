@@ -21,6 +21,10 @@ class StoppedThinkingError(EmptyReplyError):
     """A stop text ended the model's thinking, so the answer is missing. Without stop texts there may be one."""
 
 
+class CutOffError(EmptyReplyError):
+    """The reply reached its token limit before there was any text: the model was still thinking."""
+
+
 class _Part(BaseModel):
     type: str = ""
     text: str = ""
@@ -95,7 +99,13 @@ def read_reply(
         tokens=_read_probabilities(choice, said, request, aligned=not thought) if request.top_logprobs else None,
         # A reply that was cut at its stop text is complete, even if the server reached its limit.
         truncated=choice.finish_reason == "length" and text == said,
+        has_thought=thought or _counts_thoughts(completion.usage),
     )
+
+
+def _counts_thoughts(usage: Any) -> bool:
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    return isinstance(details, dict) and bool(details.get("reasoning_tokens"))
 
 
 def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
@@ -138,7 +148,9 @@ def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str
         what = "ended the reply at a stop text within the model's thinking."
         remedy = "Ask again: stop texts are not sent to this server any more."
     elif choice.finish_reason == "length":
-        what, remedy = "reached its token limit before any answer.", "Raise max_tokens, or let the model think less."
+        kind = CutOffError
+        what = "reached its token limit before any answer."
+        remedy = "Let the model think less, such as with --set models.openai.reasoning_effort=low."
     return kind(f"{server} {what}", remedy=remedy, wasted_tokens=wasted)
 
 

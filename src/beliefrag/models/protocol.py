@@ -62,6 +62,8 @@ class ChatReply:
     tokens: tuple[TokenProbability, ...] | None = None
     truncated: bool = False
     """Whether the model reached its token limit."""
+    has_thought: bool = False
+    """Whether it thought before it answered."""
     cached: bool = False
     retries: int = 0
     wasted_tokens: int = 0
