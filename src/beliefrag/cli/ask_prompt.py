@@ -71,8 +71,8 @@ class AskPrompt:
     def _ask(self, line: str, runner: asyncio.Runner) -> None:
         display = self._make_display()
         try:
-            if self._docs:
-                self._assembly = reopen_passages(self._assembly, docs=self._docs)
+            if self._docs and isinstance(now := reopen_passages(self._assembly, docs=self._docs), Assembly):
+                self._assembly = now
             episode = runner.run(ask.run_episode(Question(line), self._assembly, display=display, keep_open=True))
         except KeyboardInterrupt:
             print_notice("stopped; /quit or Ctrl-D ends")
