@@ -99,7 +99,7 @@ def ask(
         from beliefrag.cli.ask_prompt import AskPrompt
 
         opened = open_assembly(settings, docs=paths, index=documents.index, where=documents.where)
-        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet)).run()
+        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet), paths).run()
         return
     with contextlib.ExitStack() as stack:
         # The trace comes first: if it cannot be written, nothing has been paid for yet.
