@@ -4,7 +4,7 @@
 
 The same weights answer the demo's questions twice: in this process, and behind llama.cpp's own HTTP server on loopback,
 asked with the provider of served models. Each question is asked with the sentences that the default profile shows it,
-once with and once without token probabilities. Both keep what they have read of the prompt before, as they do by default.
+once with and once without token probabilities. Both keep what they have read of the prompt before, as by default.
 """
 
 from __future__ import annotations
