@@ -118,6 +118,32 @@ class Prices:
                 raise ValueError(f"a price is a number of dollars, 0 or more, not {pair[0]} and {pair[1]}")
 
 
+@dataclass(frozen=True, slots=True)
+class PathRule:
+    """Which groups may read the files that a pattern describes."""
+
+    pattern: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRule:
+    """A file with the token of a client, and the groups that the client belongs to."""
+
+    file: Path
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may read what on a server; without tokens, whoever may call it reads all documents."""
+
+    tokens: tuple[TokenRule, ...] = ()
+    """The clients of a server, as `[[access.tokens]]` with `file` and `groups`."""
+    paths: tuple[PathRule, ...] = ()
+    """Who may read which documents, as `[[access.paths]]` with `pattern` and `groups`; the first match decides."""
+
+
 class Settings(BaseModel):
     """All settings. Each has a default."""
 
@@ -188,6 +214,7 @@ class Settings(BaseModel):
     thresholds: Thresholds = Thresholds()
     rules: Rules = Rules()
     prices: Prices = Prices()
+    access: Access = Access()
     reading: Reading = Reading()
 
     @model_validator(mode="wrap")

@@ -91,6 +91,7 @@ class Documents:
 
     docs: OwnDocs = None
     index: Annotated[Path | None, option("DIR", "An index made by 'beliefrag index'.", "--index")] = None
+    where: Annotated[str | None, option("FILTER", "Only such passages: 'type=pdf and year>=2024'.", "--where")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
