@@ -22,6 +22,7 @@ from beliefrag.cli.index import index
 from beliefrag.cli.options import flag
 from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, print_notice, show_warnings
 from beliefrag.cli.reproduce import reproduce
+from beliefrag.cli.search import search
 from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
@@ -35,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
 app.command()(ask)
+app.command()(search)
 app.command("app")(serve.ask_page)
 app.command()(demo)
 app.command()(index)

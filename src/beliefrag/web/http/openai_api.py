@@ -121,7 +121,9 @@ def openai_routes(context: HttpContext) -> APIRouter:
         question, skipped = _read_last(body.messages)
         form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
-        return await context.respond(request, question, service.assembly, form, stream=bool(body.stream))
+        return await context.respond(
+            request, question, service.assembly_for(request.scope), form, stream=bool(body.stream)
+        )
 
     @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:
