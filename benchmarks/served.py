@@ -4,7 +4,7 @@
 
 The same weights answer the demo's questions twice: in this process, and behind llama.cpp's own HTTP server on loopback,
 asked with the provider of served models. Each question is asked with the sentences that the default profile shows it,
-once with and once without token probabilities. Both keep what they have read of the prompt before, as they do by default.
+once with and once without token probabilities. Both keep what they have read of the prompt before, as by default.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from beliefrag.opening import assemble
 from beliefrag.prompts import Prompts, escape, evidence_block, read_answer
 from beliefrag.settings import PROFILES, Settings
 
-__all__ = ["compare"]
+__all__ = ["compare", "serve"]
 
 _THREADS = 2
 _CONTEXT = 2048
@@ -56,7 +56,7 @@ def _requests(n: int) -> list[ChatRequest]:
 
 
 @contextlib.contextmanager
-def _serve(path: Path) -> Iterator[tuple[str, str]]:
+def serve(path: Path) -> Iterator[tuple[str, str]]:
     """Serve weights with llama.cpp's HTTP server; yield its base URL and its key."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import xllamacpp  # noqa: PLC0415 - after the policy
@@ -103,7 +103,7 @@ def compare(name: str, requests: Sequence[ChatRequest]) -> dict[str, Any]:
     embedded = Embedded(path, context=_CONTEXT, threads=_THREADS)
     identity = embedded.identity
     here = asyncio.run(_ask_all(embedded, requests))
-    with _serve(path) as (url, key):
+    with serve(path) as (url, key):
         served = OpenAICompatible(name, url, key, timeout=3600)
         there = asyncio.run(_ask_all(served, requests))
     pairs = list(zip(here, there, strict=True))

@@ -237,15 +237,9 @@ class Settings(BaseModel):
 
     @field_serializer("models", when_used="json")
     def _hide_headers(self, models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Headers can hold keys, which no record and no listing shows; the name of a variable is none."""
+        """Headers can hold keys, which no record and no listing shows."""
         return {
-            name: {
-                option: {each: text if str(text).startswith("$") else "(not shown)" for each, text in value.items()}
-                if option == "headers" and isinstance(value, Mapping)
-                else value
-                for option, value in given.items()
-            }
-            for name, given in models.items()
+            name: {**given, **dict.fromkeys(given.keys() & {"headers"}, "not shown")} for name, given in models.items()
         }
 
     @field_validator("pack")

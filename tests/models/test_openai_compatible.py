@@ -156,18 +156,6 @@ async def test_a_server_with_json_mode_only_is_asked_so_from_then_on(
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(400, "Unknown parameter: response_format"), (422, "extra fields not permitted")]
-)
-async def test_a_server_that_knows_no_format_is_asked_without(
-    chat_server: ChatServer, model: OpenAICompatible, status: int, message: str
-) -> None:
-    chat_server.play(takes(None, status=status, message=message))
-    for _ in range(2):
-        assert (await model.chat(ask(schema=SCHEMA))).text == '{"a": 1}'
-    assert ["response_format" in request.body for request in chat_server.requests] == [True, True, False, False]
-
-
-@pytest.mark.parametrize(
     ("field", "objection"),
     [
         ("logprobs", "logprobs is not supported with this model"),

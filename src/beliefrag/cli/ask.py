@@ -43,6 +43,7 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "read": "asking the model for an answer",
     "write": "asking the model to write the answer",
     "standalone": "asking the model what the question refers to",
 }
@@ -99,7 +100,7 @@ def ask(
         from beliefrag.cli.ask_prompt import AskPrompt
 
         opened = open_assembly(settings, docs=paths, index=documents.index, where=documents.where)
-        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet)).run()
+        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet), paths).run()
         return
     with contextlib.ExitStack() as stack:
         # The trace comes first: if it cannot be written, nothing has been paid for yet.

@@ -217,7 +217,9 @@ def _open_service(
 
     index, where = documents.index, documents.where
     if not settings.access.tokens:
-        return AnswerService(open_assembly(settings, docs=docs, index=index, where=where), settings, limits)
+        service = AnswerService(open_assembly(settings, docs=docs, index=index, where=where), settings, limits)
+        service.follow(docs, index)
+        return service
     if not has_tokens:
         raise SettingsError(
             "The settings give rights to tokens ([[access.tokens]]), and this server has none.",
@@ -225,7 +227,9 @@ def _open_service(
         )
     with show_index_progress() as progress:
         held = assemble_by_groups(settings, docs=docs, index=index, progress=progress, where=where)
-    return AnswerService(held, settings, limits)
+    service = AnswerService(held, settings, limits)
+    service.follow(docs, index)
+    return service
 
 
 def _read_readers(settings: Settings, access: Access, host: str) -> dict[str, frozenset[str]] | None:

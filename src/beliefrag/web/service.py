@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.types import Receive
 
 from beliefrag.engine import loop
-from beliefrag.opening import Assembly, change_policy
+from beliefrag.opening import Assembly, change_policy, reopen_passages
 from beliefrag.record import Episode, Progress
+from beliefrag.retrieval import EmptyCorpus
+from beliefrag.retrieval.watching import watch_paths
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Question
 from beliefrag.web.auth import GROUPS
@@ -22,6 +28,7 @@ from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
+_log = logging.getLogger(__name__)
 NOBODY: frozenset[str] = frozenset()
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
@@ -121,6 +128,7 @@ class AnswerService:
         self.replace_passages(assembly)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue)
         self.draining = False
+        self._closing = threading.Event()
         self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._model_failed_at = float("-inf")
@@ -130,6 +138,26 @@ class AnswerService:
         held = assembly if isinstance(assembly, Mapping) else {NOBODY: assembly}
         self._by_groups = {groups: change_policy(each, self.settings) for groups, each in held.items()}
         self._has_rights = isinstance(assembly, Mapping)
+        self._without_documents = ""
+        self.updated_at = datetime.now(UTC)
+        """When the passages were opened."""
+
+    def follow(self, docs: Sequence[Path] | None, index: Path | None) -> None:
+        """Take in changes of the documents or the index from now on, in a thread; the old passages answer meanwhile."""
+        paths = [*(docs or ()), *([index] if index else ())]
+
+        def take_in_changes() -> None:
+            for _ in watch_paths(paths, self._closing, index=index is not None):
+                try:
+                    self.replace_passages(reopen_passages(self.assembly, docs=docs, index=index))
+                except Exception as error:
+                    # The old passages stay in use, and the next change is a new chance.
+                    _log.warning("documents cannot be updated", extra={"fields": {"error": str(error)}})
+                    if docs and (isinstance(error, EmptyCorpus) or not all(path.exists() for path in docs)):
+                        self._without_documents = "The documents are gone, or none of them can be read."
+
+        if paths:
+            threading.Thread(target=take_in_changes, name="documents", daemon=True).start()
 
     @property
     def assembly(self) -> Assembly:
@@ -146,6 +174,8 @@ class AnswerService:
 
     async def index_is_ready(self) -> bool:
         """Return whether a search works."""
+        if self._without_documents:
+            return False
         try:
             await asyncio.to_thread(self.assembly.harness.retriever.search, "ready", 1)
         except Exception:
@@ -168,8 +198,9 @@ class AnswerService:
 
         The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
         """
-        if self.draining:
-            raise _shutting_down()
+        if self.draining or self._without_documents:
+            gone = _later(503, "no_documents", self._without_documents)
+            raise _shutting_down() if self.draining else gone
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
@@ -220,6 +251,7 @@ class AnswerService:
 
     async def aclose(self) -> None:
         """Close the model, and the retriever that was opened for it."""
+        self._closing.set()
         await self.assembly.aclose()
 
     def _judge_model(self, episode: Episode) -> None:
