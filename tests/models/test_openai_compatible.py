@@ -91,9 +91,9 @@ async def test_a_model_that_thinks_gets_a_larger_limit_from_then_on(
         return completion("", finish="length") if request.body["max_tokens"] < 1_000 else completion("yes")
 
     chat_server.play(answer)
-    first, second = [await model.chat(ask()) for _ in range(2)]
-    assert (first.text, first.wasted_tokens, second.wasted_tokens) == ("yes", 14, 0)
-    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 4_096, 4_096]
+    first, second, third = [await model.chat(ask(max_tokens=limit)) for limit in (1, None, 160)]
+    assert (first.text, first.wasted_tokens, second.wasted_tokens, third.wasted_tokens) == ("yes", 14, 0, 0)
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [1, 4_096, 4_096, 4_096]
 
 
 async def test_schema_tokens_probabilities_and_stop_texts_are_sent_when_asked_for(

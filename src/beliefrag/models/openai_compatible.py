@@ -107,10 +107,10 @@ class OpenAICompatible:
                 self._known = self._said = read_learned(self._learned).get(self._identity, self._known)
         limit = self._choose_limit(request)
         larger = min(self._known.longest, _WITH_THOUGHTS if limit < _WITH_THOUGHTS else _LONGEST)
-        can_grow = request.max_tokens is None and self._limit_replies and limit < larger
+        can_grow = self._limit_replies and limit < larger
         try:
             reply = await self._send(request, limit)
-            if not (reply.truncated and can_grow):
+            if not (reply.truncated and can_grow and request.max_tokens is None):
                 return reply
             wasted = reply.tokens_in + reply.tokens_out
         except CutOffError as error:
@@ -125,10 +125,11 @@ class OpenAICompatible:
         return replace(again, retries=again.retries + 1, wasted_tokens=again.wasted_tokens + wasted)
 
     def _choose_limit(self, request: ChatRequest) -> int:
-        if request.max_tokens is not None:
-            return request.max_tokens
-        limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
-        return min(self._known.longest, _WITH_THOUGHTS if self._known.thinks else limit)
+        limit = request.max_tokens
+        if limit is None:
+            limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
+        # Thoughts count against the limit, but a request means the answer.
+        return min(self._known.longest, max(limit, _WITH_THOUGHTS) if self._known.thinks else limit)
 
     async def _send(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send a request. While it is unknown whether the server takes a field, one call at a time tries it."""

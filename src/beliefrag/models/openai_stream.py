@@ -16,7 +16,7 @@ class CompletionStream:
     `hides_start` says that the model is known to think before an end tag without a start tag.
     """
 
-    def __init__(self, on_text: Callable[[str], None], stop: tuple[str, ...], *, hides_start: bool) -> None:
+    def __init__(self, on_text: Callable[[str], object], stop: tuple[str, ...], *, hides_start: bool) -> None:
         self._on_text = on_text
         self._stop = stop
         self._hides_start = hides_start
