@@ -4,7 +4,7 @@
 
 The same weights answer the demo's questions twice: in this process, and behind llama.cpp's own HTTP server on loopback,
 asked with the provider of served models. Each question is asked with the sentences that the default profile shows it,
-once with and once without token probabilities. Both keep what they have read of the prompt before, as they do by default.
+once with and once without token probabilities. Both keep what they have read of the prompt before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from beliefrag.opening import assemble
 from beliefrag.prompts import Prompts, escape, evidence_block, read_answer
 from beliefrag.settings import PROFILES, Settings
 
-__all__ = ["compare"]
+__all__ = ["compare", "serve"]
 
 _THREADS = 2
 _CONTEXT = 2048
@@ -56,7 +56,7 @@ def _requests(n: int) -> list[ChatRequest]:
 
 
 @contextlib.contextmanager
-def _serve(path: Path) -> Iterator[tuple[str, str]]:
+def serve(path: Path) -> Iterator[tuple[str, str]]:
     """Serve weights with llama.cpp's HTTP server; yield its base URL and its key."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import xllamacpp  # noqa: PLC0415 - after the policy
@@ -103,11 +103,11 @@ def compare(name: str, requests: Sequence[ChatRequest]) -> dict[str, Any]:
     embedded = Embedded(path, context=_CONTEXT, threads=_THREADS)
     identity = embedded.identity
     here = asyncio.run(_ask_all(embedded, requests))
-    with _serve(path) as (url, key):
+    with serve(path) as (url, key):
         served = OpenAICompatible(name, url, key, timeout=3600)
         there = asyncio.run(_ask_all(served, requests))
     pairs = list(zip(here, there, strict=True))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "in_process": read_answer(mine[0].text),
             "with_probabilities": read_answer(mine[0].text) == read_answer(other[0].text),
@@ -136,13 +136,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     requests = _requests(chosen.n)
-    found = {"date": datetime.now(UTC).date().isoformat(), "beliefrag": __version__, "models": []}
+    found: dict[str, Any] = {"date": datetime.now(UTC).date().isoformat(), "beliefrag": __version__, "models": []}
     for name in chosen.model or ["smollm2-135m", "qwen2.5-coder-1.5b"]:
         found["models"].append(compare(name, requests))
-        text = json.dumps(found, indent=1, ensure_ascii=False)
         if chosen.out:
-            chosen.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+            chosen.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -18,18 +18,14 @@ from beliefrag.bench.questions import TRAIN
 from beliefrag.bench.setup import RunSpec, collection_spec
 from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.opening import run_to_end
-from beliefrag.report.beside_paper import (
-    Drawn,
-    Part,
-    draw_beside,
-    tables_beside_paper,
-    write_report,
-)
+from beliefrag.report.beside_paper import Drawn, Part, draw_beside, tables_beside_paper, write_report
 from beliefrag.report.published import published_numbers
 from beliefrag.report.run_report import CHARGED_EACH_STEP, format_usage
 from beliefrag.report.table import Heading
 from beliefrag.runs.record import in_dollars
-from beliefrag.runs.run_errors import DataError, RunError
+from beliefrag.runs.run_errors import DataError
+from beliefrag.runs.run_files import read_summaries
+from beliefrag.runs.states import Label
 from beliefrag.runs.summary import Summary, summarise
 from beliefrag.settings import Settings
 from beliefrag.studies.make import PreparedStudies, prepare_studies
@@ -40,9 +36,11 @@ FACTOID = ("nq", "triviaqa", "popqa")
 SETS = ("hotpotqa", "2wikimultihopqa", "musique", *FACTOID)
 """The sets of the paper's main table, by the names that their folders have."""
 PARTS = {"": "gpt-oss-120b", "table1": "gpt-oss-120b", "qwen": "Qwen3-32B", "studies": ""}
-"""What can be reproduced alone, and the backbone whose tables ours stand beside."""
+"""What can be reproduced alone, and the backbone whose tables ours are compared with."""
 _TABLE_STUDY = "frontier"
 _FITTED_ON = SETS[0]
+_STATES = ("train", "dev")
+"""The folders of the states that the calibration is fitted and chosen on."""
 _CANDIDATE = "published"
 """The calibration that an estimate is made with before one is fitted: it shapes no estimate."""
 
@@ -85,8 +83,13 @@ class Reproduction:
         return self.settings.model_copy(update={"calibration": str(self.calibration)})
 
     @property
+    def label(self) -> Label:
+        """What makes an answer right."""
+        return "judge" if self.judge else "f1"
+
+    @property
     def backbone(self) -> str:
-        """Whose tables ours stand beside."""
+        """Whose tables ours are compared with."""
         return "Qwen3-32B" if not self.only and "qwen3" in self.settings.model.lower() else PARTS[self.only]
 
     def folders(self) -> dict[str, Path]:
@@ -159,22 +162,22 @@ def _collections(wanted: Reproduction) -> dict[str, RunSpec]:
             remedy="Import the train file too, or name a calibration with --set calibration=FILE.",
         )
     shared = collection_spec(RunSpec(data=(folder,), judge=wanted.judge))
-    return {
-        "train": replace(shared, n=wanted.fit, splits=(TRAIN,)),
-        "dev": replace(shared, n=wanted.select, splits=dataset.evaluation_splits()),
-    }
+    parts = (wanted.fit, (TRAIN,)), (wanted.select, dataset.evaluation_splits())
+    return {name: replace(shared, n=n, splits=splits) for name, (n, splits) in zip(_STATES, parts, strict=True)}
 
 
 def _calibrate(wanted: Reproduction, play: Play) -> None:
     for name, spec in _collections(wanted).items():
-        planned = bench.prepare_run(spec, out=wanted.out / name, settings=wanted.settings)
-        if not planned.plan.left:
-            run_to_end(planned.aclose())
-        elif not play(name, planned):
-            raise RunError(f"Some states of {wanted.out / name} are missing.", remedy="Give the same command again.")
-    folders = {name: wanted.out / name for name in ("train", "dev")}
-    label = "judge" if wanted.judge else "f1"
-    calibrate.fit(folders["train"], select=folders["dev"], label=label, name="reproduced", out=wanted.calibration)
+        # What failed is tried once more. A model that is not there ends the run with an error of its own.
+        for _ in range(2):
+            planned = bench.prepare_run(spec, out=wanted.out / name, settings=wanted.settings)
+            if not planned.plan.left:
+                run_to_end(planned.aclose())
+            elif not play(name, planned):
+                continue
+            break
+    train, dev = (wanted.out / name for name in _STATES)
+    calibrate.fit(train, select=dev, label=wanted.label, name="reproduced", out=wanted.calibration)
 
 
 def _prepare_studies(wanted: Reproduction, settings: Settings, *, preview: bool = False) -> PreparedStudies:
@@ -188,7 +191,7 @@ def _prepare_studies(wanted: Reproduction, settings: Settings, *, preview: bool 
         data=wanted.folders().values(),
         settings=settings,
         spec=RunSpec(n=wanted.n, n_of=counts, judge=wanted.judge, preview=preview),
-        label="judge" if wanted.judge else "f1",
+        label=wanted.label,
         checks_calibration=not preview or wanted.is_fitted,
     )
 
@@ -222,20 +225,16 @@ def _deviations(wanted: Reproduction, prepared: PreparedStudies, summary: Summar
     for name, dataset in run.datasets.items():
         asked, source = len(dataset.question_ids), dataset.source or "a source that its card does not name"
         yield f"{name}: {asked:,} questions where the paper has 100, {dataset.passages:,} passages, from {source}."
-    if run.rules.observe_each_step:
+    if run.rules == Settings(profile="paper").rules:
         yield f"As in the paper: {CHARGED_EACH_STEP}."
     else:
-        yield "Methods pay for what they use; in the paper each pays for one observation in each step."
-    changed = wanted.settings.rules, Settings(profile="paper").rules
-    if changed[0] != changed[1]:
-        yield f"The rules are not the paper's: {changed[0] or 'ours'}."
+        yield f"The rules are not the paper's: {run.rules or 'methods pay for what they use'}."
+    for name in _STATES:
+        if failed := sum(not each.finished for each in read_summaries(wanted.out / name).values()):
+            yield f"{failed:,} episodes of {name}, for the calibration, failed and are left out."
     settings = wanted.calibrated_settings
     yield from _describe_calibration(load_artifact(settings.borrow or str(settings.calibration)))
-    yield (
-        "The judge is the model itself, as in the paper."
-        if wanted.judge
-        else "No judge: an answer is right by token F1."
-    )
+    yield "The judge is the model itself, as in the paper." if wanted.judge else "No judge: right is by token F1."
     yield (
         "Where the paper is silent: the token budget bounds every call but the final answer; abstaining takes three "
         "thresholds of ours; the scale of BM25's scores is measured with each set's questions; a reply that cannot be "

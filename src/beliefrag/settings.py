@@ -44,8 +44,7 @@ _log = logging.getLogger(__name__)
 DECLINE_BELOW = 0.41
 """Where questions are asked, an answer that is less likely right than this is not given.
 
-It was chosen on train questions whose supporting passages were removed (`benchmarks.decide.decline`): fewer than one in
-five of them are answered. The paper's own numbers cannot give less than 0.408.
+docs/results/diagnostics.md shows what it declines. The paper's own numbers cannot give less than 0.408.
 """
 
 
@@ -237,15 +236,9 @@ class Settings(BaseModel):
 
     @field_serializer("models", when_used="json")
     def _hide_headers(self, models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Headers can hold keys, which no record and no listing shows; the name of a variable is none."""
+        """Headers can hold keys, which no record and no listing shows."""
         return {
-            name: {
-                option: {each: text if str(text).startswith("$") else "(not shown)" for each, text in value.items()}
-                if option == "headers" and isinstance(value, Mapping)
-                else value
-                for option, value in given.items()
-            }
-            for name, given in models.items()
+            name: {**given, **dict.fromkeys(given.keys() & {"headers"}, "not shown")} for name, given in models.items()
         }
 
     @field_validator("pack")

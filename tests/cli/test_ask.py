@@ -60,9 +60,9 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert mentions(lines[3], "step 1: search:", "little", "missing", "unsure", "0 tokens")
     assert "answer: Larvik" in lines
     assert "outcome: answered" in lines
-    assert any(re.fullmatch(r"confidence: \d+% \(uncalibrated estimate\)", line) for line in lines)
+    assert any(re.fullmatch(r"confidence: \d+%, an uncalibrated estimate", line) for line in lines)
     assert any(line.startswith("searched: once") for line in lines)
-    assert any(re.fullmatch(r"stopped: .*\d+% likely right \(uncalibrated estimate\)", line) for line in lines)
+    assert any(re.fullmatch(r"stopped: .*\d+% likely right, an uncalibrated estimate", line) for line in lines)
     assert any(line.startswith("changes it: ") for line in lines)
     assert not re.search(r"\b(suff|rel|unc|sufficiency|reliability|uncertainty|gap)\b", ran.out)
     because = [line for line in lines if line.startswith("because: ")]
@@ -115,7 +115,7 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     quiet = beliefrag(*given, "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     why, guess = quiet.err.splitlines()
-    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right .*", why)
+    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right, .*", why)
     assert guess.startswith("best guess: Larvik (--best-guess")
     guessed = beliefrag(*given, "--best-guess", "--quiet")
     assert (guessed.code, guessed.out) == (0, "Larvik\n")

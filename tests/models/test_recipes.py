@@ -87,10 +87,8 @@ def openai_reasoning(request: Request) -> Response:
 def azure(request: Request) -> Response:
     url = httpx2.URL(request.path)
     refuse(url.path != "/openai/deployments/my-deployment/chat/completions", "Resource not found")
-    refuse(not re.fullmatch(r"\d{4}-\d\d-\d\d(-preview)?", url.params.get("api-version", "")), "Missing api-version")
-    refuse(
-        request.headers.get("api-key") != KEY or "authorization" in request.headers, "Access denied: subscription key"
-    )
+    refuse(not re.fullmatch(r"\d{4}-\d\d-\d\d", url.params.get("api-version", "")), "Missing api-version")
+    refuse(request.headers.get("api-key") != KEY or "authorization" in request.headers, "Access denied")
     only(request, *OPENAI)
     return plain(request)
 
@@ -98,40 +96,36 @@ def azure(request: Request) -> Response:
 def anthropic(request: Request) -> Response:
     need_bearer(request)
     refuse(not 0 <= request.body.get("temperature", 1) <= 1, "temperature: range: 0..1")
-    refuse(any(not each.strip() for each in request.body.get("stop", ())), "stop: must contain non-whitespace")
-    refuse(request.body.get("n", 1) != 1, "n: must be 1")
-    return completion("yes")
+    return completion("yes")  # it ignores formats and probabilities
 
 
 def gemini(request: Request) -> Response:
     refuse(request.path != "/v1beta/openai/chat/completions", "Not Found")
     need_bearer(request)
-    for name in ("logprobs", "top_logprobs", "chat_template_kwargs", "extra_body"):
-        refuse(name in request.body, f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
-    refuse(request.body.get("reasoning_effort") not in (None, "none", "low", "medium", "high"), "reasoning_effort")
+    for name in set(request.body) - OPENAI | {"logprobs", "top_logprobs"} & set(request.body):
+        refuse(True, f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.')
     return plain(request) if request.body.get("reasoning_effort") == "none" else thinking(request)
 
 
 def vllm(request: Request) -> Response:
-    told = f"'max_tokens' or 'max_completion_tokens' is too large: {request.body['max_tokens']}."
-    refuse(request.body["max_tokens"] > 2048, f"{told} This model's maximum context length is 2048 tokens")
+    refuse(request.body["max_tokens"] > 2048, "'max_tokens' or 'max_completion_tokens' is too large")
     return plain(request)
 
 
 def qwen3(request: Request) -> Response:
-    kwargs = request.body.get("chat_template_kwargs", {})
-    refuse(not isinstance(kwargs, dict), "chat_template_kwargs: Input should be a valid dictionary")
-    return plain(request) if kwargs.get("enable_thinking") is False else thinking(request)
+    off = request.body.get("chat_template_kwargs", {}).get("enable_thinking") is False
+    return plain(request) if off else thinking(request)
 
 
 def gpt_oss(request: Request) -> Response:
+    thoughts = {"low": 80, "medium": 900, "high": 9000}
     effort = request.body.get("reasoning_effort", "medium")
-    refuse(effort not in ("low", "medium", "high"), "reasoning_effort: Input should be 'low', 'medium' or 'high'")
-    return thinking(request, thoughts={"low": 80, "medium": 900, "high": 9000}[effort], field="reasoning")
+    refuse(effort not in thoughts, "reasoning_effort: Input should be 'low', 'medium' or 'high'")
+    return thinking(request, thoughts=thoughts[effort], field="reasoning")
 
 
 def llama_cpp(request: Request) -> Response:
-    refuse(not isinstance(request.body.get("cache_prompt", True), bool), "cache_prompt: type must be boolean")
+    refuse(request.body.get("cache_prompt") is not True, "cache_prompt: type must be boolean")
     return qwen3(request)
 
 

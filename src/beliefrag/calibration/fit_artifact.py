@@ -26,6 +26,7 @@ from beliefrag.calibration.fitting import (
     fit_all_kinds,
     fit_value,
     log_odds_of,
+    update_answerability,
     value_columns,
 )
 from beliefrag.calibration.quality import (
@@ -36,7 +37,8 @@ from beliefrag.calibration.quality import (
 )
 from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import FittedValue, ScoreScale
+from beliefrag.policy import FittedValue, LogisticAnswerability, ScoreScale
+from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
@@ -60,11 +62,14 @@ def fit_artifact(
     name: str | None = None,
     diagnostics: Collection[str] = DIAGNOSTICS,
     chooses: bool = True,
+    prior: LogisticAnswerability | None = None,
 ) -> Artifact:
     """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`.
 
-    With `chooses` it is fitted on xfit, and the kind is chosen on xsel. Otherwise it is the paper's, fitted on both.
+    With `chooses` it is fitted on xfit, and the kind is chosen on xsel. Otherwise it is the paper's, fitted on both; so
+    it is with a `prior`, which the states then only move, as far as they are worth.
     """
+    chooses = chooses and prior is None
     states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part, collection.part_of) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
@@ -76,6 +81,15 @@ def fit_artifact(
     # The logistic kind is the paper's.
     kind, selection = choose_kind(fits, choosing) if len(choosing) else ("logistic", {})
     answerability = fits.kinds[kind]
+    if prior is None:
+        coefficients = {
+            "logistic": estimate_logistic(fits.columns, own, DIAGNOSTICS),
+            "platt": estimate_logistic(log_odds_of(own), own, ("slope",)),
+        }
+    else:
+        answerability = moved = update_answerability(prior, own, diagnostics)
+        weights = {"intercept": moved.intercept, **asdict(moved.weights)}
+        coefficients = {"logistic": {weight: Estimate(number) for weight, number in weights.items()}}
     found = None
     if len(unseen):
         found = measure_quality(predict_answerability(unseen, answerability), unseen, own.rate)
@@ -85,10 +99,7 @@ def fit_artifact(
         unlabelled=left_out.unlabelled,
         base_rate=round(own.rate, 6),
         selection=selection,
-        coefficients={
-            "logistic": estimate_logistic(fits.columns, own, DIAGNOSTICS),
-            "platt": estimate_logistic(log_odds_of(own), own, ("slope",)),
-        },
+        coefficients=coefficients,
         alone=measure_each_diagnostic(own),
         held_out=found,
     )

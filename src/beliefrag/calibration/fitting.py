@@ -194,20 +194,25 @@ class FittedKinds:
     """Diagnostics that do not help on a set that was left out, and have weight 0."""
 
 
-def update_answerability(fit: LogisticAnswerability, examples: Examples) -> LogisticAnswerability:
+def update_answerability(
+    fit: LogisticAnswerability, examples: Examples, diagnostics: Collection[str] = DIAGNOSTICS
+) -> LogisticAnswerability:
     """Return a fit moved towards a user's own labelled states, by as much as they are worth.
 
     The fit is the prior: each number is drawn back to it as strongly as `_PRIOR_STATES` states of even odds would.
-    So a few labels move it a little, and many replace it. docs/results/diagnostics.md has the learning curves.
+    So a few labels move it a little, and many replace it. docs/results/diagnostics.md has the learning curves. Only the
+    intercept and the weights of these `diagnostics` move.
     """
     if not len(examples):
         return fit
     prior = np.array([fit.intercept, *fit.weights.vector()])
-    used = np.flatnonzero(np.concatenate(([1.0], prior[1:])))
-    columns = np.column_stack((np.ones(len(examples)), examples.diagnostics))[:, used]
+    movable = [True, *(name in diagnostics for name in DIAGNOSTICS)]
+    used = np.flatnonzero(np.concatenate(([1.0], prior[1:])) * movable)
+    every = np.column_stack((np.ones(len(examples)), examples.diagnostics))
+    columns, fixed = every[:, used], np.delete(every, used, axis=1) @ np.delete(prior, used)
     found = prior[used].copy()
     for _ in range(_MOST_STEPS):
-        p = 1 / (1 + np.exp(-columns @ found))
+        p = 1 / (1 + np.exp(-columns @ found - fixed))
         gradient = columns.T @ (examples.weights * (p - examples.outcomes)) + _PRIOR_STATES * (found - prior[used])
         curvature = (columns * (examples.weights * p * (1 - p))[:, None]).T @ columns
         step = np.linalg.solve(curvature + _PRIOR_STATES * np.eye(len(used)), gradient)

@@ -44,6 +44,7 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "read": "asking the model for an answer",
     "write": "asking the model to write the answer",
     "standalone": "asking the model what the question refers to",
 }

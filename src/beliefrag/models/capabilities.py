@@ -18,7 +18,7 @@ from beliefrag.settings import cache_dir
 
 _FORMATS = ("json_schema", "json_object", "none")
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
-_LIMITS = (16_384, 4_096, 1_024, 256)
+_LIMITS = (16_384, 4_096, 1_024)
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
 _WORDS = {
     "format": "a JSON schema",
@@ -28,7 +28,6 @@ _WORDS = {
     "longest": "longer replies",
     "stop": "stop texts",
     "stream": "streaming",
-    "stream_usage": "a token count at the end of a stream",
 }
 _log = logging.getLogger(__name__)
 
@@ -46,7 +45,6 @@ class Capabilities:
     """The largest token limit."""
     stop: bool = True
     stream: bool = True
-    stream_usage: bool = True
     thinks: bool = False
     """Whether the model thinks before it answers, so that its token limit counts thoughts."""
     hides_thinking: bool = False
@@ -74,8 +72,6 @@ class Capabilities:
             changed = {"logprobs": False}
         elif "temperature" in sent and "temperature" in complaint:
             changed = {"temperature": False}
-        elif "stream_options" in sent and "stream_options" in complaint:
-            changed = {"stream_usage": False}
         elif sent["stream"] and re.search(r"\bstream", complaint):
             changed = {"stream": False}
         elif "stop" in sent and re.search(r"\bstop\b", complaint):

@@ -8,7 +8,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -31,29 +30,20 @@ _NO_KEY = "no-key"
 _OWN_FIELDS = frozenset({"model", "messages", "stream", "stream_options"})
 _LIMIT_FIELDS = frozenset({"max_tokens", "max_completion_tokens"})
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
-_SHORT, _STRUCTURED, _LONG, _WITH_THOUGHTS, _LONGEST = 64, 256, 512, 4_096, 16_384
-"""The longest reply in tokens where the request names none; one that is cut off is asked for again with the next."""
-_SHORT_PURPOSES = frozenset({"answer", "gate", "query_writer", "read", "rewriter", "router", "trigger"})
-_START_OF_THOUGHT, _END_OF_THOUGHT = (re.compile(rb"(?:<|\\u003[cC])%bthink" % slash) for slash in (b"", b"/"))
+_JSON, _LONG, _WITH_THOUGHTS, _LONGEST = 256, 512, 4_096, 16_384
+_LIMITS = dict.fromkeys(("answer", "gate", "query_writer", "read", "rewriter", "router", "trigger"), 64)
+_LIMITS |= dict.fromkeys(("grader", "verifier"), _JSON)
+"""The longest reply in tokens by purpose where the request names none; JSON gets 256 and others 512."""
 _log = logging.getLogger(__name__)
 
 
 class OpenAICompatible:
     """Asks a server over HTTP; nothing is opened before the first call, so a replay needs no key.
 
-    Request fields that the server rejects are left out, remembered and logged. `OPENAI_BASE_URL` and `OPENAI_API_KEY`
-    are the defaults; a server given by its address needs no key.
-
-    Args:
-        model: The name that the server knows.
-        base_url: The address of the server.
-        api_key: The key.
-        timeout: Seconds of one call.
-        temperature: None sends none.
-        limit_replies: Whether to send a limit where a request names none.
-        extra_body: Further fields of each request; they are part of the identity, and replace ours.
-        headers: Further headers. `$NAME` stands for a variable of the environment. They are no part of the identity.
-        learned: The file that keeps what the server rejects.
+    Request fields that the server rejects are left out, remembered (in the file `learned`) and logged. A server given
+    by its address needs no key; `OPENAI_BASE_URL` and `OPENAI_API_KEY` are the defaults. A temperature of None sends
+    none, and without `limit_replies` no limit is sent where a request names none. `extra_body` has further fields of
+    each request, which replace ours. In `headers`, `$NAME` stands for a variable of the environment.
     """
 
     def __init__(
@@ -117,10 +107,10 @@ class OpenAICompatible:
                 self._known = self._said = read_learned(self._learned).get(self._identity, self._known)
         limit = self._choose_limit(request)
         larger = min(self._known.longest, _WITH_THOUGHTS if limit < _WITH_THOUGHTS else _LONGEST)
-        can_grow = request.max_tokens is None and self._limit_replies and limit < larger
+        can_grow = self._limit_replies and limit < larger
         try:
             reply = await self._send(request, limit)
-            if not (reply.truncated and can_grow):
+            if not (reply.truncated and can_grow and request.max_tokens is None):
                 return reply
             wasted = reply.tokens_in + reply.tokens_out
         except CutOffError as error:
@@ -135,10 +125,11 @@ class OpenAICompatible:
         return replace(again, retries=again.retries + 1, wasted_tokens=again.wasted_tokens + wasted)
 
     def _choose_limit(self, request: ChatRequest) -> int:
-        if request.max_tokens is not None:
-            return request.max_tokens
-        limit = _STRUCTURED if request.schema else _SHORT if request.purpose in _SHORT_PURPOSES else _LONG
-        return min(self._known.longest, _WITH_THOUGHTS if self._known.thinks else limit)
+        limit = request.max_tokens
+        if limit is None:
+            limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
+        # Thoughts count against the limit, but a request means the answer.
+        return min(self._known.longest, max(limit, _WITH_THOUGHTS) if self._known.thinks else limit)
 
     async def _send(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send a request. While it is unknown whether the server takes a field, one call at a time tries it."""
@@ -153,6 +144,7 @@ class OpenAICompatible:
 
     async def _send_accepted(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send the request, and repeat it without the fields that the server rejects."""
+        asked = limit
         while True:
             known = self._known
             body = self._body(request, limit)
@@ -170,15 +162,16 @@ class OpenAICompatible:
                 learned = known.without_rejected(error.status_code, error.response.text.lower(), body)
                 if learned is None:
                     raise self._explain_refusal(error) from None
-                await self._learn(learned)
+                # A long prompt may be the cause: a lower limit is learned only where it leads to a reply.
+                limit = min(limit, learned.longest)
+                await self._learn(replace(learned, longest=known.longest))
         self._reached = True
-        known = replace(known, accepted=_optional_fields(body))
+        known = replace(known, accepted=_optional_fields(body), longest=limit if limit < asked else known.longest)
         content = stream.join(response.content, server=self._server) if stream else response.content
-        if _END_OF_THOUGHT.search(content) and not _START_OF_THOUGHT.search(content):
-            known = replace(known, hides_thinking=True)
         try:
             reply = read_reply(content, request, server=self._server, seconds=seconds, secrets=self._secrets)
-            known = replace(known, thinks=known.thinks or reply.has_thought)
+            if reply.thinking:
+                known = replace(known, thinks=True, hides_thinking=reply.thinking == "end tag")
         except StoppedThinkingError:
             known = replace(known, stop=False)
             raise
@@ -204,7 +197,7 @@ class OpenAICompatible:
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             "stream": request.on_text is not None and known.stream,
         }
-        if body["stream"] and known.stream_usage:
+        if body["stream"]:
             body["stream_options"] = {"include_usage": True}
         if self._temperature is not None and known.temperature:
             body["temperature"] = self._temperature

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ChatRequest:
     """The number of a repeat, so that each repeat of a request has its own place in the cache."""
     stop: tuple[str, ...] = ()
     """At most four texts that end the reply before them, and also end a model's thinking."""
-    on_text: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_text: Callable[[str], object] | None = field(default=None, compare=False, repr=False)
     """Called on the event loop with the whole text so far whenever it has grown, where the model streams.
 
     It shapes nothing: the cache does not know of it, and a cached reply calls nothing. A call that is repeated begins
@@ -49,6 +49,9 @@ class TokenProbability:
     top: tuple[tuple[str, float], ...] = ()
 
 
+Thinking: TypeAlias = Literal["", "apart", "tags", "end tag"]
+
+
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """What came back, and what it cost when it was made."""
@@ -62,8 +65,8 @@ class ChatReply:
     tokens: tuple[TokenProbability, ...] | None = None
     truncated: bool = False
     """Whether the model reached its token limit."""
-    has_thought: bool = False
-    """Whether it thought before it answered."""
+    thinking: Thinking = ""
+    """How the server marks what the model thought before it answered; empty if it did not think."""
     cached: bool = False
     retries: int = 0
     wasted_tokens: int = 0

@@ -59,7 +59,9 @@ def tables_beside_paper(summary: Summary, backbone: str = "") -> Iterator[Table]
         known = [cell for cell in summary.cells if cell.method in table.rows and cell.measures[table.metric]]
         # A table without datasets has the mean over all six sets alone.
         over = table.datasets or published_tables()["gpt_oss_f1"].datasets
-        if backbone in ("", table.backbone) and any(cell.dataset in over for cell in known):
+        # A table of means says nothing where not all of its sets are here.
+        is_whole = bool(table.datasets) or set(over) <= set(summary.run.datasets)
+        if is_whole and backbone in ("", table.backbone) and any(cell.dataset in over for cell in known):
             yield _set_beside(table, over, summary, cells)
 
 
