@@ -35,7 +35,7 @@ class CompletionStream:
                 self._take(value.strip())
 
     def join(self, body: bytes, *, server: str) -> bytes | Completion:
-        """Return the completion; a body that is no stream as it is."""
+        """Return the completion, or the body itself if the server did not stream."""
         self.feed(b"\n")
         if self._unreadable or self._joined is None:
             return self._unreadable or body
