@@ -15,7 +15,7 @@ from beliefrag.errors import SettingsError
 from beliefrag.opening import assemble_by_groups
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.rights import select_readable
-from beliefrag.settings import Access, PathRule, Settings, TokenRule
+from beliefrag.settings import AccessRules, PathRule, Settings, TokenRule
 from beliefrag.types import Passage
 from beliefrag.web.auth import read_readers
 from beliefrag.web.http import HttpContext, create_app
@@ -62,7 +62,7 @@ def settings_of(folder: Path) -> Settings:
     return Settings(
         model=f"scripted:{script}", borrow="published", verifier="structured", cache=False, retriever="linked",
         answer_style="short",
-        access=Access(tuple(tokens), paths),
+        access=AccessRules(tuple(tokens), paths),
     )  # fmt: skip
 
 
