@@ -144,6 +144,7 @@ class OpenAICompatible:
 
     async def _send_accepted(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send the request, and repeat it without the fields that the server rejects."""
+        asked = limit
         while True:
             known = self._known
             body = self._body(request, limit)
@@ -161,9 +162,11 @@ class OpenAICompatible:
                 learned = known.without_rejected(error.status_code, error.response.text.lower(), body)
                 if learned is None:
                     raise self._explain_refusal(error) from None
-                await self._learn(learned)
+                # A long prompt may be the cause: a lower limit is learned only where it leads to a reply.
+                limit = min(limit, learned.longest)
+                await self._learn(replace(learned, longest=known.longest))
         self._reached = True
-        known = replace(known, accepted=_optional_fields(body))
+        known = replace(known, accepted=_optional_fields(body), longest=limit if limit < asked else known.longest)
         content = stream.join(response.content, server=self._server) if stream else response.content
         try:
             reply = read_reply(content, request, server=self._server, seconds=seconds, secrets=self._secrets)
