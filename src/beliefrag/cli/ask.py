@@ -56,7 +56,7 @@ _OUTCOMES = {
 }
 
 
-@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error", "answer_style")
+@with_settings("model", "base_url", "method", "retriever", "borrow", "max_error", "answer_style")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
     further: options.FurtherPaths = None,
