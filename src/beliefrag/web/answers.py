@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field
 
 from beliefrag.answering.citing import find_uncovered
-from beliefrag.explanation import describe_reason, explain_episode
-from beliefrag.record import Episode, ModelCall, Outcome, Progress, Step
+from beliefrag.explanation import ask_back, describe_reason, explain_episode
+from beliefrag.record import AnswerSentence, Episode, ModelCall, Outcome, Progress, Step
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
@@ -54,7 +54,12 @@ class ToolAnswer(BaseModel):
     outcome: Outcome = Field(
         description="answered: judged answerable; stopped: the best answer there is; abstained: declined"
     )
+    standalone: str = Field(description="a follow-up as it was understood; empty if it was answered as it was asked")
+    asks: str | None = Field(description="when the question cannot be understood by itself: what to ask the person")
     answer: str | None = Field(description="null when it abstained")
+    short_answer: str | None = Field(description="what was decided on, where the answer is in sentences")
+    sentences: list[AnswerSentence] = Field(description="its sentences, with the places of their citations from 0")
+    left_out: int = Field(description="sentences that were removed, because the documents do not support them")
     answerability: float | None = Field(
         description="probability that answering now is right; null for methods that give none"
     )
@@ -86,10 +91,11 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         raise problem_of_failure(episode.error.cause)
     shown = hide_private(episode)
     fields = {"outcome", "answer", "answerability", "calibrated", "best_guess", "citations"}
+    fields |= {"standalone", "short_answer", "sentences", "left_out"}
     record = shown.model_dump(mode="json", include=fields)
     sources = episode.read_passages
     cited = {citation.passage_id for citation in episode.citations}
-    uncovered = find_uncovered(episode.question.text, sources)
+    uncovered = find_uncovered(episode.asked, sources)
     explained = explain_episode(episode, uncovered)
     last = episode.steps[-1]
     declined: dict[str, Any] = {"missing": [], "nearest": []}
@@ -99,6 +105,7 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     return {
         "id": request_id,
         **record,
+        "asks": ask_back(episode),
         "reason": describe_reason(last.reason, last.comparisons),
         "why": f"Searched {explained.searched}. {explained.stopped[:1].upper()}{explained.stopped[1:]}.",
         "would_change": explained.would_change,
@@ -134,6 +141,7 @@ def hide_private(progress: _Progress) -> _Progress:
                 "model": "not shown",
                 "prompts": {},
                 "made_with": {},
+                "carried": (),
                 "citations": tuple(replace(each, source=remove_folders(each.source)) for each in progress.citations),
                 "steps": tuple(map(hide_private, progress.steps)),
                 "calls_before_failure": tuple(map(_hide_in_call, progress.calls_before_failure)),

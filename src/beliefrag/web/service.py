@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 from starlette.types import Receive
 
+from beliefrag.answering.conversation import make_turn
 from beliefrag.engine import loop
 from beliefrag.opening import Assembly, change_policy
 from beliefrag.record import Episode, Progress
 from beliefrag.settings import Settings
-from beliefrag.types import Budget, Question
+from beliefrag.types import Budget, Hit, Question, Turn
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
@@ -27,6 +28,8 @@ _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"
 """The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
 _RETRY_BUSY = 5
 """Seconds after which a client that was refused may ask again."""
+_MOST_KEPT = 200
+"""Answers whose passages a follow-up may read again."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
 
@@ -117,9 +120,16 @@ class AnswerService:
         self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._model_failed_at = float("-inf")
+        self._kept: dict[str, tuple[Hit, ...]] = {}
+        """The passages that the latest answers rest on, by the id of their request."""
+
+    def kept_passages(self, request_id: str) -> tuple[Hit, ...]:
+        """Return the passages that were read for one of the latest answers; none if it is not among them."""
+        return self._kept.get(request_id, ())
 
     def replace_passages(self, assembly: Assembly) -> None:
         """Use another version of the passages for the next questions; running episodes keep the one they have."""
+        self._kept.clear()
         self.assembly = change_policy(assembly, self.settings)
 
     def model_is_ready(self) -> bool:
@@ -145,6 +155,9 @@ class AnswerService:
         assembly: Assembly,
         observers: Sequence[EpisodeObserver],
         on_event: Callable[[Progress | Waiting], None],
+        *,
+        history: Sequence[Turn] = (),
+        request_id: str = "",
     ) -> None:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
@@ -160,7 +173,7 @@ class AnswerService:
         try:
             async with self.admission.place(on_event), asyncio.timeout(self.limits.timeout):
                 began = time.monotonic()
-                stream = loop.run(Question(question), assembly.method, assembly.harness)
+                stream = loop.run(Question(question), assembly.method, assembly.harness, history)
                 async with contextlib.aclosing(stream):
                     async for event in stream:
                         for observer in observers:
@@ -170,6 +183,7 @@ class AnswerService:
                         else:
                             on_event(event)
             self._judge_model(last)
+            self._keep(request_id, last)
             ending = str(last.outcome)
         except HttpProblem:
             ending = ""  # refused: no episode began
@@ -204,6 +218,13 @@ class AnswerService:
         """Close the model, and the retriever that was opened for it."""
         await self.assembly.aclose()
 
+    def _keep(self, request_id: str, episode: Episode) -> None:
+        # A client may choose the id of its request; it must not take another answer's place.
+        if request_id and episode.finished:
+            self._kept.setdefault(request_id, make_turn(episode).found)
+            while len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+
     def _judge_model(self, episode: Episode) -> None:
         if episode.cause in _MODEL_ERRORS:
             self._model_failed_at = time.monotonic()
@@ -224,9 +245,14 @@ class EpisodeTask:
         assembly: Assembly,
         observers: Sequence[EpisodeObserver],
         receive: Receive,
+        *,
+        history: Sequence[Turn] = (),
+        request_id: str = "",
     ) -> None:
         self._news: asyncio.Queue[Progress | Waiting | None] = asyncio.Queue()
-        run = service.run_episode(question, assembly, observers, self._news.put_nowait)
+        run = service.run_episode(
+            question, assembly, observers, self._news.put_nowait, history=history, request_id=request_id
+        )
         self._run = asyncio.create_task(run)
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         for task in (self._run, self._disconnect):
