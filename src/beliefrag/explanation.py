@@ -37,6 +37,7 @@ _BEST_ANSWER = "; give the best answer from what there is"
 _REASONS = {
     "abstain": "the evidence is inadequate and no search is worth making",
     "abstain-nothing-found": "no passage was found to answer from, and no search is worth making",
+    "abstain-own-count": "no passage states the number, and a count over the passages that were read would be too low",
     "abstain-unsure": "not sure enough to answer",
     "answer": "the question can be answered now",
     "answer:all-rounds": "all rounds are made",
@@ -127,16 +128,22 @@ def describe_belief(belief: Belief | None, answerability: float | None) -> str:
     return ", ".join(parts)
 
 
-def explain_episode(episode: Episode, uncovered: Sequence[str] = (), *, name_options: bool = False) -> Explanation:
+def explain_episode(
+    episode: Episode, uncovered: Sequence[str] = (), *, name_options: bool = False, whole: bool = False
+) -> Explanation:
     """Explain why an episode searched and stopped, and what would change its mind.
 
     Args:
         episode: An episode that has ended.
         uncovered: Words of the question that occur in no passage that was read.
         name_options: Whether to name the options of the command line that change the end.
+        whole: Whether the question is about the whole collection, so that the part that was read is named.
     """
     would_change = _explain_change(episode, uncovered, name_options=name_options)
-    return Explanation(_explain_searches(episode.steps), _explain_end(episode), would_change)
+    searched = _explain_searches(episode.steps)
+    if whole and episode.collection is not None:
+        searched += f"; {len(episode.sources)} of {episode.collection:,} passages were read"
+    return Explanation(searched, _explain_end(episode), would_change)
 
 
 def describe_left_out(count: int) -> str:

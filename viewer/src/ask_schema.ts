@@ -1,6 +1,6 @@
 // What the page gets from the server. The names are those of web/answers.py and web/page in src/beliefrag.
 
-export interface PageAbout { name: string; passages: number | null; question_chars: number; feedback: string }
+export interface PageAbout { name: string; passages: number | null; question_chars: number; answer_style: string; feedback: string }
 
 /** A sentence that the answer rests on; the span counts characters of the passage's text as Python does. */
 export interface Citation {
@@ -17,7 +17,14 @@ export interface AskUsage { tokens: number; calls: number; cached_calls: number;
 export interface Answer {
   id: string;
   outcome: "answered" | "stopped" | "abstained";
+  /** A follow-up as it was understood; empty if it was answered as it was asked. */
+  standalone?: string;
+  /** Where the question cannot be understood by itself: what to ask the person. */
+  asks?: string | null;
   answer: string | null;
+  /** The sentences of the answer, with the places of their citations. */
+  sentences?: { text: string; cites: number[] }[];
+  left_out?: number;
   answerability: number | null;
   /** False: the probability is an uncalibrated estimate. */
   calibrated?: boolean | null;

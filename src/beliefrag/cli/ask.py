@@ -366,9 +366,10 @@ def summary_rows(episode: Episode) -> Rows:
 def explain_end(episode: Episode) -> Explanation:
     """Explain an episode to a person who can ask again with other options."""
     from beliefrag.answering.citing import find_uncovered
+    from beliefrag.answering.counting import asks_for_all
 
     uncovered = find_uncovered(episode.asked, episode.read_passages)
-    return explain_episode(episode, uncovered, name_options=True)
+    return explain_episode(episode, uncovered, name_options=True, whole=asks_for_all(episode.asked))
 
 
 def evidence_rows(episode: Episode) -> Rows:

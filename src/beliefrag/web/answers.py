@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field
 
 from beliefrag.answering.citing import find_uncovered
+from beliefrag.answering.counting import asks_for_all
 from beliefrag.explanation import ask_back, describe_reason, explain_episode
 from beliefrag.record import AnswerSentence, Episode, ModelCall, Outcome, Progress, Step
 from beliefrag.types import Citation, Passage
@@ -96,7 +97,7 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     sources = episode.read_passages
     cited = {citation.passage_id for citation in episode.citations}
     uncovered = find_uncovered(episode.asked, sources)
-    explained = explain_episode(episode, uncovered)
+    explained = explain_episode(episode, uncovered, whole=asks_for_all(episode.asked))
     last = episode.steps[-1]
     declined: dict[str, Any] = {"missing": [], "nearest": []}
     if episode.outcome is Outcome.ABSTAINED:

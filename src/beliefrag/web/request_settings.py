@@ -60,7 +60,7 @@ class TurnBody(StrictBody):
 
 
 History = Annotated[
-    list[TurnBody],
+    tuple[TurnBody, ...],
     Field(max_length=50, description="the conversation so far, the latest turn last; the question may refer to it"),
 ]
 

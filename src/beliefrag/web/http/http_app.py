@@ -117,7 +117,7 @@ class AskBody(StrictBody):
         description="What to answer from the documents.",
         examples=["Who approves travel above the limit?"],
     )
-    history: History = []
+    history: History = ()
     settings: RequestSettings | None = None
 
 

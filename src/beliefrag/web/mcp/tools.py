@@ -72,7 +72,7 @@ class AskArguments(RequestSettings):
     """
 
     question: str = Field(description="The question. If it refers to earlier ones, give them in `history`.")
-    history: History = []
+    history: History = ()
 
 
 class SearchArguments(StrictBody):
