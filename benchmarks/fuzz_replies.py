@@ -34,7 +34,7 @@ from beliefrag.models.openai_reply import read_reply
 from beliefrag.models.protocol import ChatReply, ChatRequest, Message, TokenProbability
 from beliefrag.prompts import Repairs, escape, read_answer, read_json_object, read_line
 from beliefrag.types import Passage
-from beliefrag.verifiers import VERIFIERS, build_verifier, probability, slots
+from beliefrag.verifiers import VERIFIERS, build_verifier, judge_alike, probability, slots
 
 VERDICT = '{"unhelpful_doc_ids": [1], "support": 0.5, "conflict": 0.0, "gap": 0.25, "uncertainty": 1}'
 COMPLETION = (
@@ -212,7 +212,7 @@ def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
 def _of_form(name: str) -> Callable[[str], Any]:
     fields = {"question": "What is the capital of France?", "evidence": "", "draft": ""}
     form = build_verifier(name)
-    return lambda text: astuple(_finish(form.observe(_SameReply(text), fields, PASSAGES)))
+    return lambda text: astuple(_finish(form.observe(_SameReply(text), fields, judge_alike(PASSAGES))))
 
 
 def _read_grades(text: str) -> list[float]:

@@ -4,9 +4,11 @@
     python -m benchmarks.reads --out runs/reads --replay
 
 Each question is searched for once with linked retrieval and read once, packed to 160 words. The second command makes
-the same runs from the cache: import `docs/results/reads_replies.jsonl.gz` first. Sets with unanswerable questions keep
-them: no answer to them is right. Two kinds are made here: `SET_removed` lacks the passages that hold the answer, and
-`SET_on_OTHER` asks the questions of one set about the documents of another. Give the command again to resume.
+the same runs from the cache: import `docs/results/reads_replies.jsonl.gz` first. Give the command again to resume.
+
+No answer to an unanswerable question is right. Beside those that sets have, two kinds are made here. `SET_removed`
+lacks the passages that hold the answer; an answer that is right all the same has no label. `SET_on_OTHER` asks the
+questions of one set about the documents of another.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from beliefrag.bench.datasets import load_dataset
 from beliefrag.bench.questions import Card, Dataset, Gold, LabelledQuestion
 from beliefrag.bench.setup import RunSpec
 from beliefrag.retrieval.indexing import docs_index
-from beliefrag.settings import cache_dir, load_settings
-from beliefrag.types import Passage, Question
+from beliefrag.settings import DEFAULT_MODEL, cache_dir, load_settings
+from beliefrag.types import NO_ANSWER, Passage, Question
 from benchmarks.find.mixed_corpus import data_folder
 
 READS: Mapping[str, int] = {
-    "clapnq": 120, "covidqa": 110, "manuals": 75, "ramdocs": 80, "mtrag_un": 26, "xquad_en": 60,
-    "hotpotqa": 100, "2wikimultihopqa": 80, "musique": 80, "nq": 80, "triviaqa": 60, "popqa": 60, "rgb": 60,
+    "clapnq": 180, "covidqa": 180, "manuals": 75, "ramdocs": 140, "mtrag_un": 26, "xquad_en": 110,
+    "hotpotqa": 150, "2wikimultihopqa": 130, "musique": 130, "nq": 120, "triviaqa": 100, "popqa": 100, "rgb": 100,
     "hotpotqa_removed": 40, "2wikimultihopqa_removed": 40, "nq_removed": 40, "popqa_removed": 40,
     "nq_on_covidqa": 30, "triviaqa_on_manuals": 30,
 }  # fmt: skip
@@ -39,8 +41,6 @@ READS: Mapping[str, int] = {
 _COMMON = frozenset(("hotpotqa", "2wikimultihopqa", "musique", "nq", "triviaqa", "popqa", "rgb"))
 """Sets in the common form."""
 _NO_ANSWER = frozenset(("UNANSWERABLE", "UNDERSPECIFIED"))
-UNANSWERABLE = "(unanswerable)"
-"""Stands for the gold answer of a question that has none; the metrics remove the brackets, and no model writes it."""
 
 
 def load_set(name: str, cache: Path) -> Dataset:
@@ -53,7 +53,8 @@ def load_set(name: str, cache: Path) -> Dataset:
         # The last questions in the seeded order: the first ones are read with their support.
         questions = tuple(reversed(whole.questions))[: READS[name]]
         hidden = {each for question in questions for each in question.gold.supporting or ()}
-        return _without_answers(name, questions, tuple(each for each in whole.passages if each.id not in hidden))
+        left = tuple(each for each in whole.passages if each.id not in hidden)
+        return _without_answers(name, questions, left, keep_known=True)
     return _load_plain(name, cache)
 
 
@@ -77,14 +78,20 @@ def _load_plain(name: str, cache: Path) -> Dataset:
     return Dataset(name, tuple(questions), passages, card)
 
 
-def _without_answers(name: str, questions: Sequence[LabelledQuestion], passages: Sequence[Passage]) -> Dataset:
+def _without_answers(
+    name: str, questions: Sequence[LabelledQuestion], passages: Sequence[Passage], *, keep_known: bool = False
+) -> Dataset:
     asked = tuple(
-        LabelledQuestion(each.question, Gold((UNANSWERABLE,), None, labels=each.gold.labels)) for each in questions
+        LabelledQuestion(
+            each.question,
+            Gold((NO_ANSWER, *(each.gold.answers if keep_known else ())), None, labels=each.gold.labels),
+        )
+        for each in questions
     )
     return Dataset(name, asked, tuple(passages), Card(name=name, questions=len(asked), passages=len(passages)))
 
 
-def collect(name: str, n: int, out: Path, *, replay: bool = False) -> bench.Run:
+def collect(name: str, n: int, out: Path, *, replay: bool = False, model: str = DEFAULT_MODEL) -> bench.Run:
     """Read the first n questions of a set, or go on with that."""
     plain = name in _COMMON
     spec = RunSpec(
@@ -95,7 +102,7 @@ def collect(name: str, n: int, out: Path, *, replay: bool = False) -> bench.Run:
         judge=False,
         replay=replay,
     )
-    settings = load_settings({"model": "local:qwen2.5-coder-1.5b", "threads": 1}).settings
+    settings = load_settings({"model": model, "method": "lean", "threads": 1}).settings
     return bench.run(spec, out=out / f"{name}_{n}", settings=settings)
 
 
@@ -103,7 +110,7 @@ def _label(row: dict[str, Any]) -> LabelledQuestion:
     supporting = row.get("supporting") or ()
     named = tuple(supporting) if supporting and isinstance(supporting[0], str) else None
     answers = () if _NO_ANSWER.intersection(row.get("answerability", ())) else row.get("answers") or ()
-    gold = Gold(tuple(answers) or (UNANSWERABLE,), named, labels={"split": row.get("split", "dev")})
+    gold = Gold(tuple(answers) or (NO_ANSWER,), named, labels={"split": row.get("split", "dev")})
     return LabelledQuestion(Question(row["question"], row["id"]), gold)
 
 
@@ -120,9 +127,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--n", type=int, help="read so many questions of each set instead")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--replay", action="store_true")
+    parser.add_argument("--model", default=DEFAULT_MODEL)
     given = parser.parse_args(words)
     for name in given.sets:
-        run = collect(name, given.n or READS[name], given.out, replay=given.replay)
+        run = collect(name, given.n or READS[name], given.out, replay=given.replay, model=given.model)
         f1 = [each.metrics["f1"] or 0.0 for each in run.summaries() if each.finished]
         print(
             f"{name}: {len(f1)} reads, mean F1 {sum(f1) / len(f1):.3f}" if f1 else f"{name}: nothing read", flush=True

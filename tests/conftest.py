@@ -97,7 +97,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(autouse=True)
 def no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys, endpoints and proxies of the developer's machine are not part of any test."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -119,8 +119,11 @@ def _settings_in_force() -> dict[str, str]:
 
 
 @pytest.fixture
-def chat_server() -> Iterator[ChatServer]:
+def chat_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     """A chat server on loopback that plays what a test tells it to."""
+    if "BELIEFRAG_CACHE_DIR" not in os.environ:
+        # What is learned about it must not be kept for a later server at the same port.
+        monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "cache"))
     server = ChatServer()
     yield server
     server.stop()

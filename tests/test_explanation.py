@@ -45,3 +45,10 @@ def test_words_that_nothing_read_mentions_are_found_as_they_are_written() -> Non
     passages = [Passage("p", "Graz", "The clock tower is high.")]
     assert find_uncovered("How high is the tower of Linz in DIN-A4?", passages) == ("Linz", "DIN-A4")
     assert find_uncovered("How high is the tower?", passages) == ()
+
+
+def test_a_word_is_mentioned_in_any_of_its_forms_and_asking_is_not_about_anything() -> None:
+    passages = [Passage("p", "", "Trips that cost more than 800 euros need an approval.")]
+    assert find_uncovered("Who approves a trip?", passages) == ()
+    assert find_uncovered("Please list all trips, and how many we need", passages) == ()
+    assert find_uncovered("Who approves my flights?", passages) == ("flights",)

@@ -23,7 +23,7 @@ from beliefrag.policy.belief import DIMENSIONS, FALLBACK_SCHEDULE, SOFTMAX_TEMPE
 from beliefrag.report.run_report import CHARGED_EACH_STEP
 from beliefrag.runs.run_errors import RunChanged
 from beliefrag.settings import Settings, load_settings
-from beliefrag.types import Budget, Passage, Rules
+from beliefrag.types import Budget, Rules
 from tests.support.bench_runs import write_dataset, write_script
 from tests.support.episodes import PlannedRetriever, hits, play, published_method, script, verdict
 from tests.support.http_server import ChatServer, completion
@@ -136,7 +136,6 @@ async def test_novelty_is_over_new_passages_alone(tmp_path: Path) -> None:
     old, new = ([hit.passage for hit in hits(*ids)] for ids in (("a", "b"), ("c",)))
     assert found == [novelty(new, old), novelty(new, old, repeated=2)]
     assert found[0] > found[1]
-    assert novelty([Passage("x", "", "one two")], [Passage("y", "", "two three")]) == 1 - 1 / 3
 
 
 async def test_the_selector_takes_a_legal_action_that_the_model_names(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from beliefrag.types import Budget
 @pytest.fixture(autouse=True)
 def clean_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BELIEFRAG_ANSWER_STYLE")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
 
 

@@ -54,7 +54,7 @@ from beliefrag.calibration.tuning import RECORDING, Tuning, TuningError, tune_th
 from beliefrag.errors import SettingsError
 from beliefrag.models.providers import use_server_model
 from beliefrag.opening import choose_verifier, open_model, run_to_end
-from beliefrag.policy import ScoreScale, Thresholds
+from beliefrag.policy import LogisticAnswerability, ScoreScale, Thresholds
 from beliefrag.prompts import Prompts
 from beliefrag.report import calibration_tables
 from beliefrag.report.run_report import format_usage
@@ -344,8 +344,11 @@ def auto(
         shutil.rmtree(states)
         prepared = bench.prepare_run(spec, out=states, settings=chosen, concurrency=concurrency)
     bench.carry_out(prepared, progress=run_progress)
-    # The model must not judge its own answers to questions of its own.
-    artifact = fit_artifact(read_collection([states]), "f1", name=name, diagnostics=_JUDGED[used])
+    collection = read_collection([states])
+    # What ships moves as far as these labels are worth. The model must not judge its own answers to its own questions.
+    shipped = select_artifact(conditions_of_run(collection.runs[0])).answerability
+    prior = shipped if isinstance(shipped, LogisticAnswerability) else None
+    artifact = fit_artifact(collection, "agrees", name=name, diagnostics=_JUDGED[used], prior=prior)
     fitted = _write_fit(artifact, path, lost)
     held_out = sum(partition(each.id) is Partition.XHOLD for each in made)
     # What was made, by its kind, and what was rejected, by the reason.

@@ -33,7 +33,8 @@ class BeliefRAG:
     """Answers questions over documents, says how sure it is and why it stopped, and declines when it should.
 
     Give it exactly one of `docs` (files or folders), `passages`, `index` (a folder made by `beliefrag index`) or
-    `retriever` (an object with a `search` method; a text chooses a registered retriever for the documents). Any
+    `retriever` (an object with a `search` method; a text chooses a registered retriever for the documents). `where`
+    limits all searches by metadata, such as `type=pdf and year>=2024`. Any
     setting can be given by name, such as `method="iterative:rounds=2"`; the others come from the settings files, the
     environment and the defaults. Where `base_url` names a server and no model is named, the one model of the server
     is asked; a server with several is a `SettingsError` that lists them.
@@ -56,6 +57,7 @@ class BeliefRAG:
         index: str | Path | None = None,
         retriever: Retriever | str | None = None,
         settings: Settings | None = None,
+        where: str | None = None,
         **given: Any,
     ) -> None:
         from beliefrag.models.providers import use_server_model
@@ -76,7 +78,7 @@ class BeliefRAG:
             raise SettingsError("Give either settings or single settings by name, not both.")
         self._settings = use_server_model(settings or load_settings(given).settings)
         self._assembly: Assembly = assemble(
-            self._settings, docs=docs, passages=passages, index=index, retriever=retriever
+            self._settings, docs=docs, passages=passages, index=index, retriever=retriever, where=where
         )
         self._worker = _Worker()
         self._closed = False
@@ -137,15 +139,16 @@ class BeliefRAG:
         finally:
             producer.cancel()
 
-    def search(self, query: str, k: int = 5) -> list[Hit]:
+    def search(self, query: str, k: int = 5, *, where: str | None = None) -> list[Hit]:
         """Return the passages that one search finds, best first. No model is asked.
 
+        `where` limits it by metadata, such as `type=pdf and year>=2024`.
         With `identity` and `score_scale` it makes this object a retriever itself.
 
         Raises:
             RetrievalError: The search failed.
         """
-        return list(self._assembly.harness.retriever.search(query, k))[:k]
+        return list(self._assembly.limit(where).harness.retriever.search(query, k))[:k]
 
     @property
     def identity(self) -> str | None:

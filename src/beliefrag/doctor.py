@@ -1,6 +1,6 @@
 """Check everything that an answer depends on, for `beliefrag doctor` and for programs.
 
-Each check returns findings; none of them raises, and none changes anything.
+Each check returns findings; none of them raises. Nothing changes but what is known of the model's server.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from beliefrag.calibration import RunConditions, find_calibration_warnings, sele
 from beliefrag.errors import BeliefRAGError, ReplyError, SettingsError
 from beliefrag.methods import plan_search
 from beliefrag.models import ChatModel, ChatReply, ChatRequest, Message, open_provider
+from beliefrag.models.capabilities import Capabilities, keep_learned, learned_path, read_learned
 from beliefrag.models.providers import use_server_model
 from beliefrag.models.weights import file_hash, resolve, weights_at
 from beliefrag.opening import choose_verifier
@@ -66,8 +67,10 @@ def _problem(name: str, error: BeliefRAGError) -> Finding:
     return Finding(CheckState.PROBLEM, name, error.message, error.remedy)
 
 
-def check_everything(given: Mapping[str, Any] | None = None, *, config: Path | None = None) -> list[Finding]:
-    """Check the cache folder, the settings, and the model with what belongs to it."""
+def check_everything(
+    given: Mapping[str, Any] | None = None, *, config: Path | None = None, forget: bool = False
+) -> list[Finding]:
+    """Check the cache folder, the settings, and the model; with `forget` learn anew what its server takes."""
     found = [
         _ok("beliefrag", f"{metadata.version('beliefrag')}, Python {platform.python_version()}"),
         _check_cache_folder(),
@@ -82,7 +85,7 @@ def check_everything(given: Mapping[str, Any] | None = None, *, config: Path | N
         found.append(_problem("settings", error))
     try:
         # If the settings are invalid, the defaults are checked, and no server.
-        found += _check_model(use_server_model(settings) if settings else Settings.model_validate({}))
+        found += _check_model(use_server_model(settings) if settings else Settings.model_validate({}), forget=forget)
     except SettingsError as error:
         found.append(_problem("model", error))
     return found
@@ -105,7 +108,7 @@ def _check_cache_folder() -> Finding:
     return _ok("cache folder", detail)
 
 
-def _check_model(settings: Settings) -> Iterator[Finding]:
+def _check_model(settings: Settings, *, forget: bool) -> Iterator[Finding]:
     """Check everything that the settings say about the model."""
     prompts: Mapping[str, str] = {}
     try:
@@ -140,8 +143,12 @@ def _check_model(settings: Settings) -> Iterator[Finding]:
     else:
         if not is_local:
             yield _check_api_key(settings)
+            if forget:
+                keep_learned(learned_path(), identity, None)
         needed = VERIFIERS.choose(form).extension.needs_token_probabilities
-        yield from asyncio.run(_ask_model(model, needs_probabilities=needed))
+        yield from asyncio.run(_ask_model(model, needs_probabilities=needed, max_tokens=1 if is_local else None))
+        if (known := read_learned(learned_path()).get(identity)) is not None:
+            yield _describe_learned(known)
     search = plan_search(settings, settings.method)
     try:
         retriever = known_identity(RETRIEVERS.choose(search.retriever, settings.retrievers))
@@ -174,27 +181,34 @@ def _check_api_key(settings: Settings) -> Finding:
     )
 
 
-async def _ask_model(model: ChatModel, *, needs_probabilities: bool) -> list[Finding]:
-    """Ask for one token, first without and then with probabilities so that it is clear which of the two fails."""
+def _describe_learned(known: Capabilities) -> Finding:
+    losses = known.describe_losses()
+    detail = f"does not take {losses}" if losses else "takes everything that was asked of it"
+    detail += "; the model thinks before it answers" if known.thinks else ""
+    return _ok("server", f"{detail}; --forget tries again" if losses or known.thinks else detail)
+
+
+async def _ask_model(model: ChatModel, *, needs_probabilities: bool, max_tokens: int | None) -> list[Finding]:
+    """Ask for a word, first without and then with probabilities so that it is clear which of the two fails."""
     try:
         began = time.perf_counter()
         try:
-            await _request_one_token(model)
-            answers = _ok("model answers", f"one token in {time.perf_counter() - began:.1f} s")
+            await _request_word(model, max_tokens)
+            answers = _ok("model answers", f"one word in {time.perf_counter() - began:.1f} s")
         except ReplyError as error:
-            # It was reached and it worked; reasoning models say nothing within one token.
+            # It was reached and it worked.
             answers = _warning("model answers", f"in {time.perf_counter() - began:.1f} s, but: {error.message}")
         except BeliefRAGError as error:
             return [_problem("model answers", error)]
-        return [answers, await _check_probabilities(model, needed=needs_probabilities)]
+        return [answers, await _check_probabilities(model, max_tokens, needed=needs_probabilities)]
     finally:
         await model.aclose()
 
 
-async def _check_probabilities(model: ChatModel, *, needed: bool) -> Finding:
+async def _check_probabilities(model: ChatModel, max_tokens: int | None, *, needed: bool) -> Finding:
     name = "token probabilities"
     try:
-        reply = await _request_one_token(model, top_logprobs=2)
+        reply = await _request_word(model, max_tokens, top_logprobs=2)
         if reply.tokens:
             return _ok(name, "given")
     except ReplyError:
@@ -207,9 +221,9 @@ async def _check_probabilities(model: ChatModel, *, needed: bool) -> Finding:
     return Finding(CheckState.PROBLEM, name, "not given, and the verifier needs them", remedy)
 
 
-async def _request_one_token(model: ChatModel, *, top_logprobs: int = 0) -> ChatReply:
+async def _request_word(model: ChatModel, max_tokens: int | None, *, top_logprobs: int = 0) -> ChatReply:
     messages = (Message("user", "Reply with the word yes."),)
-    return await model.chat(ChatRequest("doctor", messages, max_tokens=1, top_logprobs=top_logprobs))
+    return await model.chat(ChatRequest("answer", messages, max_tokens=max_tokens, top_logprobs=top_logprobs))
 
 
 def _check_calibration(settings: Settings, here: RunConditions) -> Finding:

@@ -191,7 +191,7 @@ def describe_confidence(episode: Episode) -> str:
     if episode.answerability is None:
         return "unknown"
     likely = f"{episode.answerability:.0%} likely right"
-    return f"{likely} ({UNCALIBRATED})" if episode.calibrated is False else likely
+    return f"{likely}, an {UNCALIBRATED}" if episode.calibrated is False else likely
 
 
 def _explain_change(episode: Episode, uncovered: Sequence[str], *, name_options: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +26,11 @@ from beliefrag.calibration import (
     select_artifact,
     select_guarantee,
 )
+from beliefrag.calibration.risk import answers_needed
+from beliefrag.calibration.shift import ShiftWatch
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.errors import BeliefRAGError, ModelError, SettingsError
+from beliefrag.errors import BeliefRAGError, CorpusError, ModelError, SettingsError
 from beliefrag.methods import (
     METHODS,
     STATE_COLLECTORS,
@@ -68,8 +70,10 @@ from beliefrag.retrieval import (
     open_retriever,
 )
 from beliefrag.retrieval.bm25 import MeasuresScores
-from beliefrag.settings import DECLINE_BELOW, Settings
-from beliefrag.types import Passage
+from beliefrag.retrieval.filters import limit_retriever, parse_filter
+from beliefrag.retrieval.rights import select_readable
+from beliefrag.settings import DECLINE_BELOW, Settings, cache_dir
+from beliefrag.types import Diagnostics, Passage
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, VerifierForm
 
 _T = TypeVar("_T")
@@ -152,6 +156,7 @@ class Engine:
             made_with or {},
             parts.search.pack,
             self.settings.rules,
+            candidates=profile.candidates if (profile := find_profile(text.partition(":")[0])) else 0,
             calibrated=None if parts.artifact is None else not parts.calibration_warnings,
         )
 
@@ -311,6 +316,15 @@ class Assembly:
         if self.closes_retriever:
             close_retriever(self.harness.retriever)
 
+    def limit(self, where: str | None) -> Assembly:
+        """Return the same, with every search limited by a filter beside those that hold already."""
+        if not where:
+            return self
+        held = self.harness.made_with.get("where")
+        made_with = {**self.harness.made_with, "where": f"({held}) and ({where})" if held else where}
+        retriever = limit_retriever(self.harness.retriever, where)
+        return replace(self, harness=replace(self.harness, retriever=retriever, made_with=made_with))
+
     @property
     def model(self) -> ChatModel:
         """The model, with its layers."""
@@ -335,6 +349,7 @@ def assemble(
     index: str | Path | None = None,
     retriever: Retriever | None = None,
     progress: OnProgress | None = None,
+    where: str | None = None,
 ) -> Assembly:
     """Open everything. The cheap things come first so that a wrong setting is reported before documents are read.
 
@@ -345,7 +360,10 @@ def assemble(
         index: An index made by `beliefrag index`.
         retriever: A retriever of your own, in place of the one that the settings choose.
         progress: Called while documents are read.
+        where: A filter that every search is limited by, such as `type=pdf and year>=2024`.
     """
+    if where:
+        parse_filter(where)
     source = PassageSource(docs=docs, passages=passages, index=index, progress=progress, reading=settings.reading)
     if retriever is not None and source.is_given:
         raise SettingsError(
@@ -362,7 +380,56 @@ def assemble(
     engine = open_engine(settings, identities=identities, documents=source.documents)
     if found is None:
         found = open_retriever(choice, source)
-    return _search_in(engine, found, source, closes_retriever=retriever is None)
+    return _search_in(engine, found, source, closes_retriever=retriever is None).limit(where)
+
+
+def assemble_by_groups(
+    settings: Settings,
+    *,
+    docs: str | Path | Iterable[str | Path] | None = None,
+    index: str | Path | None = None,
+    progress: OnProgress | None = None,
+    engine: Engine | None = None,
+    where: str | None = None,
+) -> dict[frozenset[str], Assembly]:
+    """Open everything once for each set of groups that the settings know, and once for no group, which reads nothing.
+
+    Each searches an index in memory of what its groups may read. The model is shared.
+    """
+    choice = RETRIEVERS.choose(plan_search(settings, settings.method).retriever, settings.retrievers)
+    name = settings.method.partition(":")[0]
+    engine = engine or open_engine(settings, identities={name: known_identity(choice)})
+    whole = PassageSource(docs=docs, index=index, progress=progress, reading=settings.reading)
+    passages = whole.open_index()
+    assemblies = {}
+    for groups in {frozenset[str](), *(frozenset(rule.groups) for rule in settings.access.tokens)}:
+        own = PassageSource(passages=select_readable(passages, settings.access.paths, groups))
+        own.report = whole.report
+        try:
+            found = open_retriever(choice, own)
+        except CorpusError as problem:
+            raise SettingsError(
+                f"The retriever {choice.name!r} searches one index for all, so no rights can hold in it.",
+                remedy="Leave [[access.tokens]] out, or choose another retriever.",
+            ) from problem
+        assemblies[groups] = _search_in(engine, found, own, closes_retriever=True).limit(where)
+    return assemblies
+
+
+def open_search(
+    settings: Settings,
+    *,
+    docs: str | Path | Iterable[str | Path] | None = None,
+    index: str | Path | None = None,
+    progress: OnProgress | None = None,
+    where: str | None = None,
+) -> Retriever:
+    """Open what searches for the method of the settings, without a model. The arguments are those of `assemble`."""
+    if where:
+        parse_filter(where)
+    choice = RETRIEVERS.choose(plan_search(settings, settings.method).retriever, settings.retrievers)
+    source = PassageSource(docs=docs, index=index, progress=progress, reading=settings.reading)
+    return limit_retriever(open_retriever(choice, source), where)
 
 
 def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, closes_retriever: bool) -> Assembly:
@@ -396,7 +463,7 @@ def reopen_passages(
     *,
     docs: str | Path | Iterable[str | Path] | None = None,
     index: str | Path | None = None,
-) -> Assembly:
+) -> Assembly | dict[frozenset[str], Assembly]:
     """Return the same model, method, retriever and policy over the passages as they are now, opened again.
 
     Args:
@@ -404,10 +471,12 @@ def reopen_passages(
         docs: The documents; what has changed in them is read again.
         index: The index made by `beliefrag index`.
     """
-    engine = assembly.engine
+    engine, where = assembly.engine, assembly.harness.made_with.get("where")
+    if engine.settings.access.tokens:
+        return assemble_by_groups(engine.settings, docs=docs, index=index, engine=engine, where=where)
     source = PassageSource(docs=docs, index=index, reading=engine.settings.reading)
     choice = RETRIEVERS.choose(engine.parts_of(engine.settings.method).search.retriever, engine.settings.retrievers)
-    return _search_in(engine, open_retriever(choice, source), source, closes_retriever=True)
+    return _search_in(engine, open_retriever(choice, source), source, closes_retriever=True).limit(where)
 
 
 def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
@@ -426,8 +495,10 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
     if settings.max_error is not None and parts.artifact is None:
         raise _guarantee_unavailable(settings.max_error, assembly.method.name)
     made_with = {name: value for name, value in assembly.harness.made_with.items() if name != "guarantee"}
+    watch = None
     if parts.guarantee:
         made_with["guarantee"] = parts.guarantee.words(made_with.get("corpus"))
+        watch = _watch_questions(parts.guarantee, made_with.get("corpus", "passages"))
     return replace(
         assembly,
         engine=engine,
@@ -436,11 +507,26 @@ def change_policy(assembly: Assembly, settings: Settings) -> Assembly:
             budget=settings.budget,
             made_with=made_with,
             guesses=bool(parts.thresholds.decline_below),
+            watch=watch,
             style=settings.answer_style or "short",
             asks_back=settings.thresholds.abstain,
         ),
         method=engine.build_method(settings.method, assembly.scale),
     )
+
+
+def _watch_questions(guarantee: Guarantee, corpus: str) -> Callable[[Diagnostics], Mapping[str, str]] | None:
+    """Return what notices that the questions about a corpus are unlike those of the guarantee."""
+    if not guarantee.spread:
+        return None
+    watch = ShiftWatch(guarantee.spread, cache_dir() / "asked" / f"{corpus}.json")
+    needed = answers_needed(guarantee.max_error, guarantee.confidence)
+
+    def judge(state: Diagnostics) -> Mapping[str, str]:
+        differs = watch.add(state)
+        return {"guarantee": guarantee.describe_shift(differs, needed)} if differs else {}
+
+    return judge
 
 
 def decline_by_default(settings: Settings) -> Settings:

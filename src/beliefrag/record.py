@@ -109,7 +109,7 @@ class Search(_Record):
     found_by: Mapping[str, Provenance] = {}
     """How each passage was found, by id, if the retriever has more ways than one."""
     candidates: tuple[float, ...] = ()
-    """The scores of all candidates, if a cut chose the hits among them."""
+    """The scores of all candidates, if more were scored than hits were kept."""
     added: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()

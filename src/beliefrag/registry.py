@@ -21,6 +21,7 @@ A module is imported when an extension of it is first used. Other packages name 
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -96,17 +97,14 @@ class Extension(Generic[T, I]):
         known = {each.name: str(each.type) for each in fields(self.options)}
         if unknown := next((name for name in values if name not in known), None):
             raise SettingsError(f"The {self.kind} {self.name!r} has no option {unknown!r}.", remedy=remedy)
-        parsed = {
-            name: tuple(re.split(r"[+,]", value))
-            if isinstance(value, str) and known[name].startswith(("tuple[", "list["))
-            else value
-            for name, value in values.items()
-        }
         try:
+            parsed = {name: _parse_option(name, known[name], value) for name, value in values.items()}
             return TypeAdapter(self.options).validate_python(parsed)
         except ValidationError as error:
             first = error.errors()[0]
             given = f"{first['loc'][0]}={first['input']!r}" if first["loc"] else _as_text(values)
+            if len(first["loc"]) > 1:
+                given = str(first["loc"][0])  # the value in a mapping may be a key
             problem = first["msg"].removeprefix("Value error, ").removesuffix(".")
             raise SettingsError(
                 f"The {self.kind} {self.name!r} cannot use {given}: {problem}.", remedy=remedy
@@ -280,6 +278,18 @@ def explain_mistake(error: Exception) -> tuple[str, str]:
     if package := next((name for name in reversed(running) if name in offered - {"beliefrag"}), None):
         return f"The extension package {package} failed, {what}.", "Run again with --debug to see where."
     return f"Internal error, {what}.", "Run again with --debug and report what it prints."
+
+
+def _parse_option(name: str, kind: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if kind.startswith("Mapping["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            # The text is not shown: it may hold a key.
+            raise SettingsError(f"The option {name} is not a JSON object.", remedy='Write {"name": "value"}.') from None
+    return tuple(re.split(r"[+,]", value)) if kind.startswith(("tuple[", "list[")) else value
 
 
 def _default(option: Any) -> Any:

@@ -22,6 +22,7 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -58,6 +59,8 @@ class Profile:
     """The most words of evidence in a prompt of the embedded model; None shows whole passages."""
     served_pack: int | None
     """The same for any other model: 600 words hold all that a search with the usual budget finds."""
+    candidates: int
+    """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
     reads_draft: bool
     """Whether all diagnostics come from one drafted answer (`draft`, or `stated` without token probabilities)."""
     corrects: bool
@@ -72,8 +75,12 @@ class Profile:
 
 
 PROFILES = {
-    "paper": Profile("paper", retriever="bm25", pack=None, served_pack=None, reads_draft=False, corrects=True),
-    "default": Profile("default", retriever="linked", pack=160, served_pack=600, reads_draft=True, corrects=False),
+    "paper": Profile(
+        "paper", retriever="bm25", pack=None, served_pack=None, candidates=0, reads_draft=False, corrects=True
+    ),
+    "default": Profile(
+        "default", retriever="linked", pack=160, served_pack=600, candidates=15, reads_draft=True, corrects=False
+    ),
 }
 
 
@@ -109,6 +116,32 @@ class Prices:
                 raise ValueError(f"{whose}tokens_in and {whose}tokens_out are set together or not at all")
             if any(price is not None and not 0 <= price < math.inf for price in pair):
                 raise ValueError(f"a price is a number of dollars, 0 or more, not {pair[0]} and {pair[1]}")
+
+
+@dataclass(frozen=True, slots=True)
+class PathRule:
+    """Which groups may read the files that a pattern describes."""
+
+    pattern: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRule:
+    """A file with the token of a client, and the groups that the client belongs to."""
+
+    file: Path
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may read what on a server; without tokens, whoever may call it reads all documents."""
+
+    tokens: tuple[TokenRule, ...] = ()
+    """The clients of a server, as `[[access.tokens]]` with `file` and `groups`."""
+    paths: tuple[PathRule, ...] = ()
+    """Who may read which documents, as `[[access.paths]]` with `pattern` and `groups`; the first match decides."""
 
 
 class Settings(BaseModel):
@@ -181,6 +214,7 @@ class Settings(BaseModel):
     thresholds: Thresholds = Thresholds()
     rules: Rules = Rules()
     prices: Prices = Prices()
+    access: Access = Access()
     reading: Reading = Reading()
 
     @model_validator(mode="wrap")
@@ -201,6 +235,13 @@ class Settings(BaseModel):
         """Whether the model runs in this process."""
         return self.model.startswith("local:")
 
+    @field_serializer("models", when_used="json")
+    def _hide_headers(self, models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Headers can hold keys, which no record and no listing shows."""
+        return {
+            name: {**given, **dict.fromkeys(given.keys() & {"headers"}, "not shown")} for name, given in models.items()
+        }
+
     @field_validator("pack")
     @classmethod
     def _check_pack(cls, words: int | None) -> int | None:
@@ -218,7 +259,7 @@ class LoadedSettings:
 
     def rows(self) -> Iterator[tuple[str, Any, str]]:
         """Yield the name, value and source of every setting."""
-        for name, value in _flatten(self.settings.model_dump()):
+        for name, value in _flatten(self.settings.model_dump(mode="json")):
             yield name, value, self.sources.get(name, "default")
 
 
@@ -230,6 +271,7 @@ def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None
     user = config_dir() / "config.toml"
     project = config or Path("beliefrag.toml")
     layers = [
+        ("OPENAI_MODEL", _read_openai_model()),
         (str(user), _read_file(user, required=False)),
         (str(project), _read_file(project, required=config is not None)),
         ("environment", _read_environment()),
@@ -269,6 +311,13 @@ def _read_environment() -> dict[str, Any]:
         elif variable.startswith(_PREFIX) and variable not in _OTHER_VARIABLES:
             _log.warning("%s is not a setting and is ignored; 'beliefrag config show' lists all settings.", variable)
     return values
+
+
+def _read_openai_model() -> dict[str, Any]:
+    """Return the model that OPENAI_MODEL names, where a key or an address belongs to it. Files and ours override it."""
+    names = ("OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY")
+    model, *server = (os.environ.get(name, "").strip() for name in names)
+    return {"model": model} if model and any(server) else {}
 
 
 def _variable_name(name: str) -> str:

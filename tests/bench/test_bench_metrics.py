@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from beliefrag.bench.metrics import (
     accepted_answers,
+    agrees,
     answer_row_recall,
     covers,
     evidence_recall,
@@ -24,7 +25,7 @@ from beliefrag.bench.metrics import (
 )
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.record import Episode, EpisodeKey, Failure, Outcome, to_json_line
-from beliefrag.types import Question
+from beliefrag.types import NO_ANSWER, Question
 from tests.support.episodes import PlannedRetriever, hits, play, script, verdict
 
 
@@ -203,3 +204,27 @@ async def test_a_whole_episode_is_scored_on_what_it_retained_at_the_end(tmp_path
     scored = score_episode(result, gold, EpisodeKey("d", result.method, "q", 0))
     assert (scored.metrics["f1"], scored.metrics["evidence_recall"]) == (1.0, 0.5)
     assert "Which?" not in to_json_line(scored), "no text of the benchmark is kept"
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "right"),
+    [
+        ("Ada Holm", ("Ada Holm",), True),
+        ("16", ("In 16 of 29 symptomatic cases",), True),
+        ("Paris", ("In 16 of 29 symptomatic cases",), False),
+        (
+            "The bridge was closed because the rent rose",
+            ("It was closed because the rent of the land rose by 40 %",),
+            True,
+        ),
+        ("No", ("the virus has an envelope",), None),
+        ("No", ("no",), True),
+        ("anything", (NO_ANSWER,), False),
+        ("Oslo", (NO_ANSWER, "Oslo"), None),
+        ("Rome", (NO_ANSWER, "Oslo"), False),
+    ],
+)
+def test_an_answer_agrees_with_a_short_gold_answer_or_says_what_a_long_one_says(
+    answer: str, golds: tuple[str, ...], right: bool | None
+) -> None:
+    assert agrees(answer, "Why was the bridge closed?", Gold(golds)) is right

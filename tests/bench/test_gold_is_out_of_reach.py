@@ -50,6 +50,7 @@ def view_of(question: Question) -> View:
         step=0,
         passages=passages,
         scores=(1.0,),
+        beyond=0.0,
         verifier_window=passages,
         answer_window=passages,
         queries=("Who?",),

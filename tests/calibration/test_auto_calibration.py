@@ -12,6 +12,7 @@ import pytest
 from beliefrag import calibrate, opening
 from beliefrag.bench import setup
 from beliefrag.bench.made_questions import MadeQuestion, QuestionSeed, draw_seeds, find_fault, make_dataset
+from beliefrag.calibration import load_artifact
 from beliefrag.errors import SettingsError
 from beliefrag.models.protocol import ChatReply, ChatRequest
 from beliefrag.policy import LogisticAnswerability
@@ -138,8 +139,10 @@ def test_a_calibration_is_made_from_documents_and_checked_on_held_out_questions(
     assert len(set(artifact.fit.fit_questions) - {each["id"] for each in questions}) <= 1, "one of the feedback"
     # A made question has words of its passage, so what compares words has no say.
     assert isinstance(artifact.answerability, LogisticAnswerability)
-    assert artifact.answerability.weights.relevance == 0.0
-    assert artifact.answerability.weights.uncertainty != 0.0
+    prior = load_artifact("published").answerability
+    assert isinstance(prior, LogisticAnswerability)
+    assert artifact.answerability.weights.relevance == prior.weights.relevance
+    assert artifact.answerability.weights.uncertainty < prior.weights.uncertainty, "the labels moved it"
 
 
 def test_where_the_questions_cannot_be_kept_nothing_is_asked(

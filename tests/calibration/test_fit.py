@@ -336,6 +336,20 @@ def test_a_fit_of_one_outcome_is_not_a_number_and_a_weight_of_0_leaves_an_exampl
     assert part == pytest.approx([single.intercept, *single.weights], abs=2e-6)
 
 
+def test_own_labels_move_a_fit_by_as_much_as_they_are_worth(tmp_path: Path) -> None:
+    shipped = LogisticAnswerability(INTERCEPT + 2.0, replace(WEIGHTS, conflict=0.0))
+    states, _ = label_states(planted(tmp_path, questions=600).trajectories, "f1")
+
+    def updated(count: int) -> LogisticAnswerability:
+        return fitting.update_answerability(shipped, Examples(states.each[:count]))
+
+    assert fitting.update_answerability(shipped, Examples(())) == shipped
+    few, many = updated(6), updated(len(states))
+    distance = [abs(each.intercept - INTERCEPT) for each in (shipped, few, many)]
+    assert distance == sorted(distance, reverse=True) and distance[2] < 0.7
+    assert many.weights.conflict == 0.0, "a diagnostic that the shipped fit leaves out stays out"
+
+
 def test_the_questions_to_fit_and_to_choose_on_can_be_given(tmp_path: Path) -> None:
     train = write_run(tmp_path / "train", questions=[f"train{k}" for k in range(60)])
     dev = write_run(tmp_path / "dev", questions=[f"dev{k}" for k in range(30)], seed=1)

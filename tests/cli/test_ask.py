@@ -60,9 +60,9 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert mentions(lines[3], "step 1: search:", "little", "missing", "unsure", "0 tokens")
     assert "answer: Larvik" in lines
     assert "outcome: answered" in lines
-    assert any(re.fullmatch(r"confidence: \d+% \(uncalibrated estimate\)", line) for line in lines)
+    assert any(re.fullmatch(r"confidence: \d+%, an uncalibrated estimate", line) for line in lines)
     assert any(line.startswith("searched: once") for line in lines)
-    assert any(re.fullmatch(r"stopped: .*\d+% likely right \(uncalibrated estimate\)", line) for line in lines)
+    assert any(re.fullmatch(r"stopped: .*\d+% likely right, an uncalibrated estimate", line) for line in lines)
     assert any(line.startswith("changes it: ") for line in lines)
     assert not re.search(r"\b(suff|rel|unc|sufficiency|reliability|uncertainty|gap)\b", ran.out)
     because = [line for line in lines if line.startswith("because: ")]
@@ -71,6 +71,16 @@ def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Comma
     assert "also read: Gjøa (docs/gjoa.md)" in lines
     assert any(line.startswith("cost: ") and "2 calls, 1 search, " in line for line in lines)
     assert all(character.isprintable() for line in lines for character in line)
+
+
+def test_the_first_line_says_that_passages_leave_this_machine(
+    beliefrag: Command, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_MODEL", "gpt-x")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://models.invalid/v1")
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--method", "static")
+    assert ran.code == 1
+    assert mentions(ran.err.splitlines()[0], "gpt-x at http://models.invalid/v1", "passages", "sent there")
 
 
 def test_an_abstention_gives_no_answer_says_why_and_exits_with_3(beliefrag: Command, docs: Path, home: Path) -> None:
@@ -105,7 +115,7 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     quiet = beliefrag(*given, "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     why, guess = quiet.err.splitlines()
-    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right .*", why)
+    assert re.fullmatch(r"abstained: not sure enough to answer; the guess is \d+% likely right, .*", why)
     assert guess.startswith("best guess: Larvik (--best-guess")
     guessed = beliefrag(*given, "--best-guess", "--quiet")
     assert (guessed.code, guessed.out) == (0, "Larvik\n")

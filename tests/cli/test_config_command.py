@@ -27,14 +27,36 @@ def test_json_is_one_object_by_name(beliefrag: Command, home: Path) -> None:
     assert record["base_url"] == {"value": None, "source": "default"}
 
 
+def test_request_options_of_the_command_line_reach_the_server(beliefrag: Command, chat_server: ChatServer) -> None:
+    options = ("reasoning_effort=low", "chat_template_kwargs.enable_thinking=false", 'extra_body={"top_k": 1}')
+    given = [word for each in options for word in ("--set", f"models.openai.{each}")]
+    chat_server.play(completion("yes"))
+    beliefrag("doctor", "--model", "m", "--base-url", chat_server.url, *BORROWED, *given)
+    sent = {"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False}, "top_k": 1}
+    assert chat_server.requests[0].body.items() >= sent.items()
+    ran = beliefrag("doctor", "--model", "m", "--set", "models.openai.extra_body={")
+    assert "extra_body is not a JSON object" in ran.out
+
+
+def test_doctor_shows_what_the_server_does_not_take_and_forgets_it(beliefrag: Command, chat_server: ChatServer) -> None:
+    rejected = failure(400, "Unsupported parameter: 'logprobs'")
+    chat_server.play(lambda request: rejected if "logprobs" in request.body else completion("yes"))
+    given = ("doctor", "--model", "m", "--base-url", chat_server.url, *BORROWED)
+    for more, asked in (((), 3), ((), 2), (("--forget",), 3)):
+        chat_server.requests.clear()
+        assert "does not take token probabilities" in beliefrag(*given, *more).out
+        assert len(chat_server.requests) == asked
+
+
 @pytest.mark.parametrize("flag", [(), ("--json",)])
 def test_a_key_in_an_address_is_not_shown(
     beliefrag: Command, monkeypatch: pytest.MonkeyPatch, flag: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("BELIEFRAG_BASE_URL", "https://me:hunter2@host.example:8443/v1?key=abcdef123456#frag")
+    monkeypatch.setenv("BELIEFRAG_MODELS__OPENAI__HEADERS", '{"api-key": "hunter3"}')
     ran = beliefrag("config", "show", *flag)
     assert "host.example:8443/v1" in ran.out
-    for secret in ("hunter2", "abcdef123456", "me:"):
+    for secret in ("hunter2", "abcdef123456", "me:", "hunter3"):
         assert secret not in ran.out
 
 
@@ -107,7 +129,7 @@ def test_damaged_weights_are_found_out(beliefrag: Command, home: Path) -> None:
     assert "beliefrag model pull smollm2-135m" in findings(ran)["weights"][1]
 
 
-def test_an_endpoint_is_asked_for_one_token(
+def test_an_endpoint_is_asked_for_one_word(
     beliefrag: Command, chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key")
@@ -117,11 +139,11 @@ def test_an_endpoint_is_asked_for_one_token(
     assert ran.code == 0
     assert found["API key"] == ("ok", "OPENAI_API_KEY is set")
     assert found["model"] == ("ok", f"openai:gpt-oss-120b@{chat_server.url}")
-    assert found["model answers"][1].startswith("one token in 0.")
+    assert found["model answers"][1].startswith("one word in ")
     assert found["token probabilities"] == ("ok", "given")
     assert found["calibration"][0] == "warning"
     assert mentions(found["calibration"][1], "any-model", "none was fitted", "beliefrag calibrate auto")
-    assert [request.body["max_tokens"] for request in chat_server.requests] == [1, 1]
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 64]
     assert chat_server.requests[1].body["logprobs"] is True
     assert "sk-very-secret-key" not in ran.out + ran.err
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.calibration import fitting
+from beliefrag.calibration import fitting, load_artifact
+from beliefrag.calibration.artifact import write_artifact
+from beliefrag.policy import FittedValue
 from tests.cli.shell import Ran
 from tests.support.bench_runs import write_dataset, write_script
 from tests.support.planted_states import write_run
@@ -47,7 +49,10 @@ def test_the_commands_of_a_page_work(
         (home / "asked.csv").write_text("question,answers\nWhere was ship north0 built?,Larvik\n", encoding="utf-8")
         monkeypatch.setenv("BELIEFRAG_MODEL", write_script(home))
     if page != "calibration":
-        monkeypatch.setenv("BELIEFRAG_BORROW", "published")
+        # The mechanism study needs a fitted retrieval value.
+        fitted = load_artifact("published").model_copy(update={"retrieval_value": FittedValue(0.5, -1.0, 0.0, 0.0)})
+        write_artifact(fitted, home / "valued.json")
+        monkeypatch.setenv("BELIEFRAG_BORROW", "valued.json")
     monkeypatch.setenv("BELIEFRAG_VERIFIER", "structured")
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     commands = re.findall(r"^beliefrag (.*)$", text, re.MULTILINE)

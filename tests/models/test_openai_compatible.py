@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.errors import SettingsError
+from beliefrag.errors import SettingsError, TransportError
 from beliefrag.models.compose import RetryingModel
 from beliefrag.models.cost import LOCAL_COUNT
 from beliefrag.models.openai_compatible import OpenAICompatible
@@ -48,22 +48,52 @@ async def test_only_what_was_asked_for_is_sent(chat_server: ChatServer, model: O
         "model": "m",
         "messages": [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Why?"}],
         "temperature": 0.0,
-        "max_tokens": 16_384,
+        "max_tokens": 64,
         "stream": False,
     }
 
 
-async def test_a_server_that_finds_the_longest_reply_too_long_is_asked_for_shorter_ones(
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [({}, 64), ({"schema": SCHEMA}, 256), ({"purpose": "write"}, 512), ({"max_tokens": 9}, 9)],
+)
+async def test_a_reply_has_a_small_limit_by_purpose(
+    chat_server: ChatServer, model: OpenAICompatible, fields: dict[str, Any], limit: int
+) -> None:
+    await model.chat(ask(**fields))
+    assert chat_server.requests[0].body["max_tokens"] == limit
+
+
+async def test_a_reply_that_is_cut_off_is_asked_for_once_more_as_long_as_the_server_allows(
     chat_server: ChatServer, model: OpenAICompatible
 ) -> None:
     def answer(request: Request) -> Response:
-        objection = failure(400, "max_tokens is too large: this model's maximum context length is 4096 tokens")
-        return objection if request.body["max_tokens"] > 3_000 else completion("yes")
+        if request.body["max_tokens"] > 3_000:
+            return failure(400, "max_tokens is too large: this model's maximum context length is 4096 tokens")
+        return completion("A, B, ", finish="length") if request.body["max_tokens"] < 100 else completion("A, B, C")
 
     chat_server.play(answer)
     for _ in range(2):
-        await model.chat(ask())
-    assert [request.body["max_tokens"] for request in chat_server.requests] == [16_384, 4_096, 1_024, 1_024]
+        reply = await model.chat(ask())
+        assert (reply.text, reply.truncated, reply.retries, reply.wasted_tokens) == ("A, B, C", False, 1, 14)
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 4_096, 1_024, 64, 1_024]
+    chat_server.play(completion("A, B, ", finish="length"))
+    assert (await model.chat(ask())).truncated
+    assert len(chat_server.requests) == 7
+    assert (await model.chat(ask(max_tokens=3))).truncated
+    assert len(chat_server.requests) == 8
+
+
+async def test_a_model_that_thinks_gets_a_larger_limit_from_then_on(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    def answer(request: Request) -> Response:
+        return completion("", finish="length") if request.body["max_tokens"] < 1_000 else completion("yes")
+
+    chat_server.play(answer)
+    first, second = [await model.chat(ask()) for _ in range(2)]
+    assert (first.text, first.wasted_tokens, second.wasted_tokens) == ("yes", 14, 0)
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 4_096, 4_096]
 
 
 async def test_schema_tokens_probabilities_and_stop_texts_are_sent_when_asked_for(
@@ -122,19 +152,7 @@ async def test_a_server_with_json_mode_only_is_asked_so_from_then_on(
     asked = [request.body["response_format"]["type"] for request in chat_server.requests]
     assert asked == ["json_schema", "json_object", "json_object"]
     assert len(caplog.records) == 1
-    assert "json_object" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("status", "message"), [(400, "Unknown parameter: response_format"), (422, "extra fields not permitted")]
-)
-async def test_a_server_that_knows_no_format_is_asked_without(
-    chat_server: ChatServer, model: OpenAICompatible, status: int, message: str
-) -> None:
-    chat_server.play(takes(None, status=status, message=message))
-    for _ in range(2):
-        assert (await model.chat(ask(schema=SCHEMA))).text == '{"a": 1}'
-    assert ["response_format" in request.body for request in chat_server.requests] == [True, True, False, False]
+    assert "JSON schema" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -144,6 +162,7 @@ async def test_a_server_that_knows_no_format_is_asked_without(
         ("max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
         ("stop", "Unsupported parameter: 'stop' is not supported with this model."),
         ("stop", "Argument not supported: stop"),
+        ("temperature", "'temperature' does not support 0 with this model. Only the default (1) value is supported."),
     ],
 )
 async def test_a_field_that_the_server_rejects_is_left_out_from_then_on(
@@ -217,9 +236,43 @@ async def test_the_temperature_is_part_of_the_identity_unless_it_is_0(chat_serve
     await warm.aclose()
 
 
+async def test_further_fields_are_sent_and_part_of_the_identity_and_headers_are_only_sent(
+    chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
+    monkeypatch.setenv("GATEWAY_KEY", "gateway-secret")
+    more = {"reasoning_effort": "low", "max_completion_tokens": 7}
+    model = OpenAICompatible("m", chat_server.url, extra_body=more, headers={"api-key": "$GATEWAY_KEY", "x-team": "a"})
+    assert model.identity != OpenAICompatible("m", chat_server.url).identity
+    assert model.identity == OpenAICompatible("m", chat_server.url, extra_body=more, headers={"x-team": "b"}).identity
+    await model.chat(ask())
+    sent = chat_server.requests[0]
+    assert sent.body.items() >= more.items() and "max_tokens" not in sent.body
+    assert (sent.headers["api-key"], sent.headers["x-team"]) == ("gateway-secret", "a")
+    assert "authorization" not in sent.headers
+    chat_server.play(failure(403, "the key gateway-secret may not"))
+    with pytest.raises(TransportError) as caught:
+        await model.chat(ask())
+    await model.aclose()
+    assert "gateway-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [({"x-key": "$NOT_SET"}, "NOT_SET is not set"), ({"x-key": "ключ"}, "not valid"), ({"x-ключ": "a"}, "not valid")],
+)
+async def test_a_header_that_cannot_be_sent_is_one_clear_error(
+    chat_server: ChatServer, headers: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(SettingsError, match=problem) as caught:
+        await OpenAICompatible("m", chat_server.url, headers=headers).chat(ask())
+    assert "ключ" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"extra_body": {"messages": []}}, "extra_body sets 'messages'"),
         ({"model": " "}, "no name"),
         ({"timeout": 0}, "timeout is 0"),
         ({"base_url": "localhost:8000/v1"}, "not a web address"),

@@ -14,7 +14,7 @@ import pytest
 from beliefrag import BeliefRAG, Passage
 from beliefrag.cli.options import GivenSettings
 from beliefrag.errors import SettingsError
-from beliefrag.models.providers import use_server_model
+from beliefrag.models.providers import describe_destination, use_server_model
 from beliefrag.settings import DEFAULT_MODEL, Settings, load_settings
 
 Serve = Callable[[int, bytes], str]
@@ -86,8 +86,8 @@ def test_a_server_without_a_model_stands_for_its_one_model(serve: Serve) -> None
     url = serve(200, models("qwen"))
     settings = Settings(base_url=url, timeout=7)
     chosen = use_server_model(settings)
-    # The method that suits the embedded model gives way to the one for any other model; what was set stays.
-    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "beliefrag")
+    # What was set stays.
+    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "lean")
     assert (chosen.base_url, chosen.timeout) == (settings.base_url, 7)
 
 
@@ -101,6 +101,47 @@ def test_a_variable_that_may_be_set_for_other_programs_sends_no_documents_to_a_s
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert use_server_model(Settings()).model == DEFAULT_MODEL
+
+
+@pytest.mark.parametrize(
+    ("variables", "model"),
+    [
+        ({"OPENAI_MODEL": "m"}, DEFAULT_MODEL),
+        ({"OPENAI_API_KEY": "k"}, DEFAULT_MODEL),
+        ({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://there/v1"}, DEFAULT_MODEL),
+        ({"OPENAI_MODEL": "m", "OPENAI_API_KEY": "k"}, "m"),
+        ({"OPENAI_MODEL": "m", "OPENAI_BASE_URL": "http://there/v1"}, "m"),
+        ({"OPENAI_MODEL": "m", "OPENAI_API_KEY": "k", "BELIEFRAG_MODEL": "ours"}, "ours"),
+    ],
+)
+def test_a_key_or_an_address_alone_sends_nothing_and_with_a_model_they_are_enough(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], model: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert GivenSettings({}, None).load().model == model
+    Path("beliefrag.toml").write_text('model = "of the project"\n', encoding="utf-8")
+    assert GivenSettings({}, None).load().model == (model if model == "ours" else "of the project")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (Settings(), None),
+        (Settings(model="scripted:x.jsonl"), None),
+        (Settings(model="m", base_url="http://localhost:8000/v1"), None),
+        (Settings(model="m", base_url="http://127.0.0.9:8000/v1"), None),
+        (Settings(model="m", base_url="http://[::1]:8000/v1"), None),
+        (Settings(model="m"), "m at https://api.openai.com/v1"),
+        (Settings(model="m", base_url="http://me:secret@10.0.0.1/v1?key=abc"), "m at http://10.0.0.1/v1"),
+        (Settings(model="m", base_url="http://127.0.0.1.example.org/v1"), "m at http://127.0.0.1.example.org/v1"),
+    ],
+)
+def test_it_is_said_where_passages_go_unless_they_stay_on_this_machine(settings: Settings, told: str | None) -> None:
+    destination = describe_destination(settings)
+    assert (destination is None) == (told is None)
+    assert destination is None or (destination.startswith(f"{told} ") and "secret" not in destination)
 
 
 def test_a_command_that_asks_no_model_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

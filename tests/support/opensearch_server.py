@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 Reply = tuple[int, Any]
-BODY_KEYS = {"query", "size", "_source", "timeout", "track_total_hits", "sort", "from"}
+BODY_KEYS = {"query", "size", "_source", "timeout", "track_total_hits", "sort", "from", "aggs"}
 HEADER_KEYS = {"index", "search_type", "preference", "routing", "allow_no_indices", "ignore_unavailable"}
 FIELD_KEYS = {"type", "index", "analyzer", "similarity", "index_options", "doc_values"}
 
@@ -65,6 +65,8 @@ class Index:
             raise bad("[query] malformed, more than one clause")
         if kind == "match_all":
             return dict.fromkeys(self.seen, 1.0)
+        if kind == "bool":
+            return self.combine(inside)
         if kind == "ids":
             return {name: 1.0 for name in inside["values"] if name in self.seen}
         if kind == "terms":
@@ -84,6 +86,30 @@ class Index:
                     total[name] += score
             return dict(total)
         raise Refused(400, "parsing_exception", f"unknown query [{kind}]")
+
+    def combine(self, parts: dict[str, Any]) -> dict[str, float]:
+        if set(parts) - {"must", "filter", "should", "must_not", "minimum_should_match"}:
+            raise bad("[bool] unknown option")
+        scores = dict.fromkeys(self.seen, 0.0)
+        for kind in ("must", "filter"):
+            for part in parts.get(kind, []):
+                found = self.matches(part)
+                scores = {n: s + found[n] * (kind == "must") for n, s in scores.items() if n in found}
+        if should := [self.matches(part) for part in parts.get("should", [])]:
+            scores = {n: s for n, s in scores.items() if any(n in found for found in should)}
+        excluded = [self.matches(part) for part in parts.get("must_not", [])]
+        return {n: s for n, s in scores.items() if not any(n in found for found in excluded)}
+
+    def values(self, composite: dict[str, Any]) -> dict[str, Any]:
+        ((name, how),) = composite["sources"][0].items()
+        field = how["terms"]["field"]
+        if self.mappings["properties"][field] != {"type": "keyword"}:
+            raise bad(f"Can't load fielddata on [{field}]")
+        after = composite.get("after", {}).get(name, "")
+        held = sorted({each for value in self.seen.values() for each in _list(value.get(field)) if each > after})
+        page = held[: composite["size"]]
+        buckets = [{"key": {name: each}, "doc_count": 1} for each in page]
+        return {"buckets": buckets} | ({"after_key": {name: page[-1]}} if page else {})
 
     def rank(self, field: str, text: str) -> dict[str, float]:
         how = self.mappings["properties"].get(field, {})
@@ -275,6 +301,8 @@ class OpenSearchServer:
             self.scrolls[key] = [hits[at : at + size] for at in range(0, len(hits), size)]
             return 200, {**self._scroll(key)[1], "_scroll_id": key}
         total = {"value": len(hits), "relation": "eq"}
+        if aggregations := body.get("aggs"):
+            reply["aggregations"] = {name: index.values(each["composite"]) for name, each in aggregations.items()}
         return 200, {**reply, "hits": {"total": total, "max_score": None, "hits": hits[:size]}}
 
     def _scroll(self, key: str) -> Reply:

@@ -83,6 +83,6 @@ def test_whatever_is_sent_is_answered_as_the_document_says(
 def test_the_document_says_where_the_token_is_needed(tmp_path: Path) -> None:
     document = app_of(tmp_path, token="a-token-of-some-length").openapi()
     secured = {path for path, methods in document["paths"].items() for each in methods.values() if "security" in each}
-    assert secured == {"/v1/ask", "/v1/chat/completions", "/v1/models"}
+    assert secured == {"/v1/ask", "/v1/chat/completions", "/v1/models", "/v1/search"}
     assert set(document["paths"]["/v1/ask"]["post"]["responses"]) == {"200", "default"}
     assert "security" not in str(app_of(tmp_path).openapi())

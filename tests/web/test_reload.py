@@ -73,7 +73,7 @@ async def test_retriever_and_packing_stay_the_same_after_a_reload(tmp_path: Path
     before = service.assembly.harness
     (docs / "new.md").write_text("Who approves travel above the limit? The board does.", encoding="utf-8")
     for _ in range(2):
-        await reload_passages(service, [docs], None)
+        await reload_passages(service, [docs], None, {})
         now = service.assembly.harness
         assert now.retriever is not before.retriever
         assert now.retriever.identity == before.retriever.identity

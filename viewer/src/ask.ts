@@ -66,10 +66,13 @@ class AskPage {
   }
 
   #welcome(): HTMLElement {
-    const { name, passages } = this.#about;
-    const searched = passages === null ? "" : ` (${count(passages, "passage")})`;
-    return h("p", { class: "welcome muted" }, "Answers come from ", name ? line(name, 120) : "the documents", `${searched}, with the sentences that they rest on. `,
-      "Where the documents do not hold the answer, it declines.");
+    const { name, passages, updated, languages, skipped, skipped_count } = this.#about;
+    const searched = passages === null ? "" : ` (${[count(passages, "passage"), ...Object.keys(languages), `read ${new Date(updated).toLocaleString()}`].join(", ")})`;
+    const unread = skipped.map((each) => h("li", {}, line(each.name, 120), " ", line(each.reason, 300)));
+    return h("div", { class: "welcome muted" },
+      h("p", {}, "Answers come from ", name ? line(name, 120) : "the documents", `${searched}, with the sentences that they rest on. `,
+        "Where the documents do not hold the answer, it declines."),
+      unread.length ? h("details", { class: "unread" }, h("summary", {}, `${count(skipped_count, "file or part")} not read`), h("ul", {}, ...unread)) : "");
   }
 
   /** Begins a new conversation. */

@@ -71,7 +71,7 @@ function declined(answer: Answer): HTMLElement {
 }
 
 function likely(probability: number, { calibrated }: Answer): string {
-  return `${percent(probability)} likely right${calibrated === false ? " (uncalibrated estimate)" : ""}`;
+  return `${percent(probability)} likely right${calibrated === false ? ", an uncalibrated estimate" : ""}`;
 }
 
 function confidence(answer: Answer): Child {

@@ -1,6 +1,9 @@
 // What the page gets from the server. The names are those of web/answers.py and web/page in src/beliefrag.
 
-export interface PageAbout { name: string; passages: number | null; question_chars: number; answer_style: string; feedback: string }
+export interface PageAbout {
+  name: string; passages: number | null; question_chars: number; answer_style: string; feedback: string;
+  updated: string; languages: Record<string, number>; skipped: { name: string; reason: string }[]; skipped_count: number;
+}
 
 /** A sentence that the answer rests on; the span counts characters of the passage's text as Python does. */
 export interface Citation {

@@ -43,7 +43,7 @@ function ending(episode: Episode): HTMLElement {
       episode.best_guess !== null && row("best guess", words(episode.best_guess, 600)),
       episode.gold !== null && row("gold answer", goldAnswers(episode)),
       row("outcome", [outcome(episode.outcome), scored && [" ", correctness(correctnessOf(episode.metrics)), h("span", {}, scores(episode))]]),
-      episode.answerability !== null && row("confidence", `${percent(episode.answerability)}${episode.calibrated === false ? " (uncalibrated estimate)" : ""}`),
+      episode.answerability !== null && row("confidence", `${percent(episode.answerability)}${episode.calibrated === false ? ", an uncalibrated estimate" : ""}`),
       episode.citations.length > 0 && row(episode.answer === null ? "nearest" : "rests on", citations(episode)),
       ended(episode) !== "" && episode.error === null && row("reason", words(ended(episode), 800)),
       episode.error !== null && row("error", [h("code", {}, line(episode.error.cause, 60)), " ", words(`${episode.error.message} ${episode.error.remedy}`, 800)]),

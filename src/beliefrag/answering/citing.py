@@ -13,6 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+
+import tantivy
 
 from beliefrag.answering.packing import (
     ASKS_NUMBER,
@@ -32,6 +35,15 @@ MOST_CITATIONS = 4
 Spans = Mapping[str, Sequence[tuple[int, int]]]
 """Which parts of each passage a prompt showed, by the passage's id."""
 
+_ASKING_WORDS = EMPTY_WORDS | frozenset((
+    "about", "all", "also", "another", "any", "anyone", "anything", "can", "could", "describe", "each", "else", "every",
+    "everything", "explain", "find", "get", "give", "happen", "happens", "happened", "help", "i", "if", "into", "know",
+    "list", "many", "may", "me", "mean", "might", "more", "most", "much", "must", "my", "name", "need", "no", "not",
+    "other", "our", "out", "over", "please", "say", "says", "shall", "should", "show", "so", "some", "someone",
+    "something", "tell", "than", "them", "then", "there", "these", "those", "us", "use", "used", "we", "would", "you",
+    "your",
+))  # fmt: skip
+"""Words that say how something is asked, and not what about, in English."""
 _TOKEN = re.compile(r"[^\W_]+(?:[-_./'\u2019][^\W_]+)*")
 _CLOSED = frozenset({"yes", "no"})
 _COMPARES = re.compile(r"\b(?:both|common|same|or|share|shared)\b", re.IGNORECASE)
@@ -94,10 +106,25 @@ def find_nearest(question: str, passages: Sequence[Passage], *, shown: Spans | N
 
 
 def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Find the words of a question that occur in none of the passages, as the question writes them."""
-    asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - EMPTY_WORDS]
+    """Find the words of a question that occur in none of the passages, as the question writes them.
+
+    A word occurs where its stem does: `trip` in `Trips`, `approve` in `approval`. Words that only ask are left out.
+    """
+    stems = _english_stems()
+    known = {stem for passage in passages for stem in stems.analyze(f"{passage.title} {passage.text}")}
     words = [word for passage in passages for word in match_words(f"{passage.title} {passage.text}")]
-    return tuple(word for word in asked if not any(cover_words(match_words(word), words)))
+    asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - _ASKING_WORDS]
+    return tuple(
+        word
+        for word in asked
+        if known.isdisjoint(stems.analyze(word)) and not any(cover_words(match_words(word), words))
+    )
+
+
+@cache
+def _english_stems() -> tantivy.TextAnalyzer:
+    lower = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    return lower.filter(tantivy.Filter.stemmer("english")).build()
 
 
 class _Reading:

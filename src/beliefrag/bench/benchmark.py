@@ -14,6 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from beliefrag.bench.metrics import agrees, is_rightly_declined
 from beliefrag.bench.own_questions import OwnDocuments
 from beliefrag.bench.plan import Plan, make_plan
 from beliefrag.bench.questions import Dataset, LabelledQuestion
@@ -34,7 +35,7 @@ from beliefrag.settings import Settings, load_settings
 from beliefrag.types import NO_ANSWER
 
 _LEFT_OUT_SHOWN = 5
-_VERDICTS = ("right", "rightly declined", "wrong", "declined", "failed")
+_VERDICTS = ("right", "rightly declined", "not clear", "wrong", "declined", "failed")
 _T = TypeVar("_T")
 
 
@@ -138,6 +139,8 @@ class Preview:
     plan: Plan
     lines: tuple[str, ...]
     """The preview in sentences, with warnings."""
+    record: RunRecord
+    """What the run would be made with."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -174,7 +177,7 @@ def preview(
     """Return what `run` would do and about what it would cost. No model is asked, and nothing is written."""
     prepared = prepare_run(spec, out=out, settings=settings, concurrency=concurrency)
     try:
-        return Preview(prepared.plan, tuple(prepared.describe()))
+        return Preview(prepared.plan, tuple(prepared.describe()), prepared.record)
     finally:
         run_to_end(prepared.aclose())
 
@@ -267,8 +270,8 @@ def report(folder: str | Path, *, out: str | Path | None = None) -> Result[Summa
 def check_answers(folder: str | Path, dataset: Dataset) -> Result[Counter[str]]:
     """Return what a run answered to each question of a dataset, and how often it was right, wrong or declined.
 
-    Right is what the judge said so, or else an answer that holds a right one or has half of its words. Declining is
-    right where the documents have no answer.
+    Right is what the judge said so, or else what agrees with a right answer word by word. Declining is right where the
+    documents have no answer.
     """
     given = {each.question.id: each for each in read_episodes(Path(folder))}
     rows = [_check_answer(given[each.id], each) for each in dataset.questions if each.id in given]
@@ -281,19 +284,17 @@ def check_answers(folder: str | Path, dataset: Dataset) -> Result[Counter[str]]:
 
 
 def _check_answer(episode: Episode, labelled: LabelledQuestion) -> tuple[str, ...]:
-    scores = episode.metrics
-    is_right = (
-        episode.verdict.correct if episode.verdict else max(scores.get("f1") or 0, scores.get("cover") or 0) >= 0.5
-    )
+    asked, gold = labelled.question.text, labelled.gold
     if not episode.finished:
         verdict = "failed"
     elif episode.answer is None:
-        verdict = "rightly declined" if is_right else "declined"
+        verdict = "rightly declined" if is_rightly_declined(None, gold) else "declined"
     else:
-        verdict = "right" if is_right else "wrong"
-    expected = " | ".join(each.replace(NO_ANSWER, "(no answer)") for each in labelled.gold.answers)
+        right = episode.verdict.correct if episode.verdict else agrees(episode.answer, asked, gold)
+        verdict = "not clear" if right is None else "right" if right else "wrong"
+    expected = " | ".join(each.replace(NO_ANSWER, "(no answer)") for each in gold.answers)
     likely = "-" if episode.answerability is None else f"{episode.answerability:.0%}"
-    return labelled.question.text, expected, episode.answer or "-", likely, verdict
+    return asked, expected, episode.answer or "-", likely, verdict
 
 
 def compare(

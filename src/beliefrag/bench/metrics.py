@@ -12,12 +12,21 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from beliefrag.answering.packing import EMPTY_WORDS, lower_words
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.record import Episode, EpisodeKey, Step
 from beliefrag.runs.record import now
 from beliefrag.types import NO_ANSWER
 
 _CLOSED = frozenset({"yes", "no", "noanswer"})
+_EITHER = (["yes"], ["no"])
+_HALF = 0.5
+_SHORT = 5
+"""The most words of a short gold answer."""
+_LONGEST = 25
+"""The most words of an answer that is right because it contains a gold answer."""
+_AGREEING = 0.6
+_BEGINNING = 5
 _COMBINATIONS = 64
 
 
@@ -79,6 +88,37 @@ def covers(prediction: str, gold: Gold) -> bool:
     own = tokens(prediction)
     groups = gold.answer_groups or (tuple(_some(gold.answers)),)
     return all(any(_contains(own, tokens(spelling)) for spelling in group) for group in groups)
+
+
+def agrees(answer: str, question: str, gold: Gold) -> bool | None:
+    """Return whether an answer says what a gold answer says, be they short or in sentences; None if words cannot tell.
+
+    Against a gold answer of at most `_SHORT` words, F1 of one half or containing it is enough. Against a longer one,
+    three in five words of the answer must stand in it, function words and those of the question left out. A yes or no
+    cannot be compared with a gold answer that is neither.
+    """
+    if NO_ANSWER in gold.answers:
+        # Beside the mark stand answers that the documents were to lose: nobody knows whether they did.
+        known = tuple(each for each in gold.answers if each != NO_ANSWER)
+        return None if known and agrees(answer, question, Gold(known)) else False
+    short = [each for each in gold.answers if len(each.split()) <= _SHORT]
+    if short and (token_f1(answer, short) >= _HALF or (len(answer.split()) <= _LONGEST and covers(answer, gold))):
+        return True
+    if lower_words(answer) in (["yes"], ["no"]) and not any(
+        tokens(each)[:1] in (["yes"], ["no"]) for each in gold.answers
+    ):
+        return None
+    own = _find_content(answer).difference(_find_content(question))
+    long = [each for each in gold.answers if len(each.split()) > _SHORT]
+    return any(
+        len(own & _find_content(each)) >= _AGREEING * len(own) if own else token_f1(answer, [each]) >= _HALF
+        for each in long
+    )
+
+
+def _find_content(text: str) -> frozenset[str]:
+    """Return the beginnings of the words of a text, without function words."""
+    return frozenset(word[:_BEGINNING] for word in lower_words(text) if word not in EMPTY_WORDS)
 
 
 def evidence_recall(retained: Collection[str], supporting: Sequence[str] | None) -> float | None:
@@ -162,12 +202,15 @@ def score_episode(episode: Episode, labelled: LabelledQuestion, key: EpisodeKey)
     scores = score_answer(episode.answer, labelled.gold, episode.steps[-1].evidence)
     metrics = {**scores, "judge": None, "rounds": episode.usage.searches, "actions": len(episode.steps)}
     metrics |= rows_read(episode, labelled.gold)
-    steps = tuple(_score_attempt(step, labelled.gold) for step in scored.steps)
+    steps = tuple(_score_attempt(step, labelled.question.text, labelled.gold) for step in scored.steps)
     return scored.model_copy(update={"metrics": metrics, "steps": steps})
 
 
-def _score_attempt(step: Step, gold: Gold) -> Step:
+def _score_attempt(step: Step, question: str, gold: Gold) -> Step:
     if step.attempt is None or gold.is_set:
         return step
-    scores = dict(zip(("exact_match", "f1", "cover"), answer_scores(step.attempt.answer, gold), strict=True))
+    answer = step.attempt.answer
+    scores = dict(zip(("exact_match", "f1", "cover"), answer_scores(answer, gold), strict=True))
+    if (right := agrees(answer, question, gold)) is not None:
+        scores["agrees"] = float(right)
     return step.model_copy(update={"attempt": replace(step.attempt, scores=scores)})

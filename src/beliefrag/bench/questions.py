@@ -43,8 +43,8 @@ class Gold:
 
     @property
     def is_distant(self) -> bool:
-        """Whether the supporting passages were found by their words (distant supervision) and named by nobody."""
-        return str(self.labels.get("supporting_kind", "")).startswith("distant")
+        """Whether the supporting passages were found by rule, as those that hold the answer, and named by nobody."""
+        return not str(self.labels.get("supporting_kind", "annotated")).startswith("annotated")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))

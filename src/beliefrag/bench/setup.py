@@ -58,6 +58,8 @@ class RunSpec:
     """Datasets that are not in a folder in the common form."""
     n: int | None = None
     """Questions of each dataset; None takes all."""
+    n_of: Mapping[str, int] = field(default_factory=dict)
+    """Questions of single datasets, in place of `n`."""
     seed: int = 0
     splits: tuple[str, ...] = ()
     """The splits to take questions from; by default each dataset's evaluation splits, and all to collect states."""
@@ -360,7 +362,7 @@ def _choose_questions(dataset: Dataset, spec: RunSpec, engine: Engine) -> Sequen
     questions = [each for each in questions if not spec.parts or partition(each.id) in spec.parts]
     if not questions:
         raise DataError(f"{dataset.name} has no questions to ask.", remedy="Name another folder, split or part.")
-    return sample(questions, spec.n or len(questions), spec.seed)
+    return sample(questions, spec.n_of.get(dataset.name) or spec.n or len(questions), spec.seed)
 
 
 def _is_linked(retriever: str) -> bool:

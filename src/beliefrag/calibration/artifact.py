@@ -178,6 +178,8 @@ class Guarantee(_Strict):
     prompts: Mapping[str, str]
     """Hash of each prompt that shapes an episode."""
     made: str
+    spread: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
+    """The quantiles of its questions' diagnostics: questions that spread otherwise are not like them."""
 
     def has_target(self, max_error: float, confidence: float) -> bool:
         """Return whether this is the guarantee for that target; 0.1 and 0.1 + 1e-12 are one."""
@@ -191,6 +193,13 @@ class Guarantee(_Strict):
                 yield f"{name} {value}, not {now[name]}"
         yield from (
             f"another prompt {name}" for name, digest in self.prompts.items() if prompts.get(name, digest) != digest
+        )
+
+    def describe_shift(self, diagnostic: str, needed: int) -> str:
+        """Return that it does not hold for questions whose diagnostics spread otherwise."""
+        return (
+            f"{self} does not apply here: by their {diagnostic}, the questions asked about these documents are unlike "
+            f"those that it was made from. Label at least {needed:,} questions of your own for another one"
         )
 
     def words(self, corpus: str | None) -> str:

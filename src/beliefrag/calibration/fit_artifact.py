@@ -26,6 +26,7 @@ from beliefrag.calibration.fitting import (
     fit_all_kinds,
     fit_value,
     log_odds_of,
+    update_answerability,
     value_columns,
 )
 from beliefrag.calibration.quality import (
@@ -36,7 +37,8 @@ from beliefrag.calibration.quality import (
 )
 from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import FittedValue, ScoreScale
+from beliefrag.policy import FittedValue, LogisticAnswerability, ScoreScale
+from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
 from beliefrag.runs.states import Label
@@ -49,6 +51,7 @@ _TARGETS = {
     "f1": "the answer from the current evidence has token F1 of at least 0.5",
     "exact_match": "the answer from the current evidence is a gold answer, word for word",
     "cover": "the answer from the current evidence contains a gold answer",
+    "agrees": "the answer from the current evidence says what a gold answer says, short or in sentences",
 }
 
 
@@ -58,17 +61,35 @@ def fit_artifact(
     *,
     name: str | None = None,
     diagnostics: Collection[str] = DIAGNOSTICS,
+    chooses: bool = True,
+    prior: LogisticAnswerability | None = None,
 ) -> Artifact:
-    """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`."""
+    """Fit answerability and retrieval value to recorded states. The logistic kind may use the `diagnostics`.
+
+    With `chooses` it is fitted on xfit, and the kind is chosen on xsel. Otherwise it is the paper's, fitted on both; so
+    it is with a `prior`, which the states then only move, as far as they are worth.
+    """
+    chooses = chooses and prior is None
     states, left_out = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part, collection.part_of) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
+    if not chooses:
+        own, choosing = Examples((*own.each, *choosing.each)), Examples(())
     _require_both_outcomes(own, label)
     fits = fit_all_kinds(own, diagnostics)
     # The logistic kind is the paper's.
     kind, selection = choose_kind(fits, choosing) if len(choosing) else ("logistic", {})
     answerability = fits.kinds[kind]
+    if prior is None:
+        coefficients = {
+            "logistic": estimate_logistic(fits.columns, own, DIAGNOSTICS),
+            "platt": estimate_logistic(log_odds_of(own), own, ("slope",)),
+        }
+    else:
+        answerability = moved = update_answerability(prior, own, diagnostics)
+        weights = {"intercept": moved.intercept, **asdict(moved.weights)}
+        coefficients = {"logistic": {weight: Estimate(number) for weight, number in weights.items()}}
     found = None
     if len(unseen):
         found = measure_quality(predict_answerability(unseen, answerability), unseen, own.rate)
@@ -78,10 +99,7 @@ def fit_artifact(
         unlabelled=left_out.unlabelled,
         base_rate=round(own.rate, 6),
         selection=selection,
-        coefficients={
-            "logistic": estimate_logistic(fits.columns, own, DIAGNOSTICS),
-            "platt": estimate_logistic(log_odds_of(own), own, ("slope",)),
-        },
+        coefficients=coefficients,
         alone=measure_each_diagnostic(own),
         held_out=found,
     )
@@ -94,7 +112,7 @@ def fit_artifact(
     warnings = (
         *_warn_of_columns(fits.idle, fits.misleading),
         *_warn_of_few_questions(counts),
-        *_warn_of_unproven_fit(kind, selection, choosing.count.questions, found),
+        *(_warn_of_unproven_fit(kind, selection, choosing.count.questions, found) if chooses else ()),
         *value_warnings,
         *_warn_of_several_scales(scales),
     )
@@ -109,7 +127,7 @@ def fit_artifact(
         verifier=run.verifier,
         prompts=collection.prompts,
         target=_TARGETS[label],
-        partition=f"{', '.join(corpora)}; {_describe_division(collection)}",
+        partition=f"{', '.join(corpora)}; {_describe_division(collection)}{'' if chooses else '; fitted on xsel too'}",
         seed=collection.seed,
         contaminated=False,
         made=now(),

@@ -27,13 +27,14 @@ from beliefrag.calibration.artifact import (
     load_artifact,
 )
 from beliefrag.calibration.replay import ReplayedEnding, UnrecordedStep, replay_policy
+from beliefrag.calibration.shift import describe_spread
 from beliefrag.errors import CalibrationError, SettingsError, explain_missing_extra
 from beliefrag.methods import STATE_COLLECTORS, find_profile
 from beliefrag.policy import Calibration, Thresholds
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord, now
 from beliefrag.runs.states import Label, Trajectory
-from beliefrag.types import Action
+from beliefrag.types import Action, Diagnostics
 from beliefrag.verifiers import build_verifier
 
 Floats = npt.NDArray[np.float64]
@@ -59,6 +60,8 @@ class RiskSample:
     datasets: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many questions of the run were left out, by the reason."""
+    states: tuple[Diagnostics, ...] = ()
+    """The diagnostics with which the questions end."""
 
     def __len__(self) -> int:
         return len(self.probability) + self.declined
@@ -164,7 +167,8 @@ def read_risk_sample(
         )
     probability, correct, declined = _read_points(list(endings.values()), label)
     datasets = tuple(sorted({dataset for dataset, _ in endings}))
-    return RiskSample(probability, correct, declined, datasets, dict(left_out))
+    states = tuple(each.state.diagnostics for each in endings.values() if isinstance(each, ReplayedEnding))
+    return RiskSample(probability, correct, declined, datasets, dict(left_out), states)
 
 
 def _choose_recordings(trajectories: Iterable[Trajectory]) -> dict[tuple[str, str], Trajectory]:
@@ -241,6 +245,7 @@ def make_guarantees(
             budget=run.budget,
             prompts={name: digest for name, digest in run.prompts.items() if name in names},
             made=now(),
+            spread=describe_spread(found.states) if found.states else {},
         )
         for max_error, choice in zip(targets, choices, strict=True)
     )

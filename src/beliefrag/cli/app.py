@@ -21,6 +21,8 @@ from beliefrag.cli.demo import demo
 from beliefrag.cli.index import index
 from beliefrag.cli.options import flag
 from beliefrag.cli.output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, print_notice, show_warnings
+from beliefrag.cli.reproduce import reproduce
+from beliefrag.cli.search import search
 from beliefrag.cli.view import view
 from beliefrag.errors import BeliefRAGError, SettingsError
 
@@ -34,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
 app.command()(ask)
+app.command()(search)
 app.command("app")(serve.ask_page)
 app.command()(demo)
 app.command()(index)
@@ -42,6 +45,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(calibrate.app, name="calibrate")
 app.command()(calibrate.tune)
 app.command()(bench.study)
+app.command()(reproduce)
 app.add_typer(serve.app, name="serve")
 app.command()(view)
 app.add_typer(model.cache_app, name="cache")

@@ -43,6 +43,7 @@ _WAITING = {
     "query_writer": "asking the model for the next query",
     "rewriter": "asking the model for another query",
     "answer": "asking the model for the answer",
+    "read": "asking the model for an answer",
     "write": "asking the model to write the answer",
     "standalone": "asking the model what the question refers to",
 }
@@ -74,6 +75,8 @@ def ask(
     """
     import asyncio
 
+    from beliefrag.models.providers import describe_destination
+
     if question is not None and documents.docs and os.path.exists(question):  # noqa: PTH110 - Path fails on long texts
         # A shell expands `--docs notes/*.md` to one option and arguments, of which the first is not a question.
         further = [Path(question), *(further or ())]
@@ -89,18 +92,20 @@ def ask(
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
+    if destination := describe_destination(settings):
+        output.print_notice(destination)
     if settings.answer_style is None:
         settings = settings.model_copy(update={"answer_style": "short" if quiet else "sentence"})
     if question is None:
         from beliefrag.cli.ask_prompt import AskPrompt
 
-        opened = open_assembly(settings, docs=paths, index=documents.index)
-        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet)).run()
+        opened = open_assembly(settings, docs=paths, index=documents.index, where=documents.where)
+        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet), paths).run()
         return
     with contextlib.ExitStack() as stack:
         # The trace comes first: if it cannot be written, nothing has been paid for yet.
         observers: list[Callable[[Progress], object]] = [stack.enter_context(open_trace(trace))] if trace else []
-        assembly = open_assembly(settings, docs=paths, index=documents.index)
+        assembly = open_assembly(settings, docs=paths, index=documents.index, where=documents.where)
         display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
         episode = asyncio.run(run_episode(Question(question), assembly, display=display, observers=observers))
         if as_json:
@@ -125,15 +130,17 @@ def _check_prompt(**options: object) -> None:
         raise typer.BadParameter("it is missing, and a prompt needs a terminal", param_hint="QUESTION")
 
 
-def open_assembly(settings: Settings, *, docs: Sequence[Path] | None, index: Path | None) -> Assembly:
+def open_assembly(
+    settings: Settings, *, docs: Sequence[Path] | None, index: Path | None, where: str | None = None
+) -> Assembly:
     """Open the model, the documents or the index, and warn about documents that could not be read."""
     from beliefrag.opening import assemble
 
     if docs is None or index is not None:
         with output.show_status("opening index and model"):
-            return assemble(settings, docs=docs, index=index)
+            return assemble(settings, docs=docs, index=index, where=where)
     with output.show_index_progress() as progress:
-        assembly = assemble(settings, docs=docs, progress=progress)
+        assembly = assemble(settings, docs=docs, progress=progress, where=where)
     if assembly.report is not None and (skipped := assembly.report.skipped):
         number = f"{len(skipped):,} files were" if len(skipped) > 1 else "1 file was"
         more = " 'beliefrag index' lists all of them." if len(skipped) > 1 else ""
@@ -359,6 +366,7 @@ def summary_rows(episode: Episode) -> Rows:
     if episode.best_guess:
         rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
     rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
+    rows += [("guarantee", (words,)) for words in (episode.made_with.get("guarantee"),) if words]
     rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
     return [*rows, ("changes it", (explained.would_change,)), cost]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import typer
 
@@ -12,7 +13,8 @@ from beliefrag.answering.conversation import add_turn
 from beliefrag.cli import ask
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import print_notice, safe_line
-from beliefrag.opening import Assembly
+from beliefrag.errors import CorpusError
+from beliefrag.opening import Assembly, reopen_passages
 from beliefrag.record import Episode
 from beliefrag.types import Question, Turn
 
@@ -28,8 +30,14 @@ Ctrl-C stops a question. The arrow keys bring earlier questions back."""
 class AskPrompt:
     """Asks one question after another, and closes the model at the end."""
 
-    def __init__(self, assembly: Assembly, make_display: Callable[[], ask.LineDisplay | LiveDisplay | None]) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        make_display: Callable[[], ask.LineDisplay | LiveDisplay | None],
+        docs: Sequence[Path] | None = None,
+    ) -> None:
         self._assembly = assembly
+        self._docs = docs
         self._make_display = make_display
         self._last: Episode | None = None
         self._turns: tuple[Turn, ...] = ()
@@ -68,11 +76,16 @@ class AskPrompt:
     def _ask(self, line: str, runner: asyncio.Runner) -> None:
         display = self._make_display()
         try:
+            if self._docs and isinstance(now := reopen_passages(self._assembly, docs=self._docs), Assembly):
+                self._assembly = now
             episode = runner.run(
                 ask.run_episode(Question(line), self._assembly, display=display, keep_open=True, history=self._turns)
             )
         except KeyboardInterrupt:
             print_notice("stopped; /quit or Ctrl-D ends")
+            return
+        except CorpusError as error:
+            print_notice(f"error: {error.message} {error.remedy}")
             return
         self._last = episode
         self._turns = add_turn(self._turns, episode)

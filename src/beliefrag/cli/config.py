@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from beliefrag.cli import options
-from beliefrag.cli.options import GivenSettings, argument, with_settings
+from beliefrag.cli.options import GivenSettings, argument, flag, with_settings
 from beliefrag.cli.output import FAILED, print_notice, print_table, safe_lines, show_status
 
 app = typer.Typer(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
@@ -92,15 +92,21 @@ def prompt(
 
 
 @with_settings("model", "base_url", "retriever", "borrow")
-def doctor(*, given: GivenSettings) -> None:
-    """Check everything that an answer depends on, and print how to fix what does not work. Changes nothing.
+def doctor(
+    *,
+    forget: Annotated[
+        bool, flag("--forget", "Forget what the model's server was found not to take, and try again.")
+    ] = False,
+    given: GivenSettings,
+) -> None:
+    """Check everything that an answer depends on, and print how to fix what does not work.
 
     Example: beliefrag doctor --model my-model --base-url http://localhost:8000/v1
     """
     from beliefrag.doctor import CheckState, check_everything
 
     with show_status("checking everything"):
-        findings = check_everything(given.values, config=given.config)
+        findings = check_everything(given.values, config=given.config, forget=forget)
     rows = [(finding.state, finding.name, " ".join((finding.detail, finding.remedy)).strip()) for finding in findings]
     print_table(("", "what", "state, and what to do"), rows, style=lambda state: _STYLES.get(state, ""))
     if any(finding.state is CheckState.PROBLEM for finding in findings):

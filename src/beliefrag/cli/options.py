@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -90,6 +91,7 @@ class Documents:
 
     docs: OwnDocs = None
     index: Annotated[Path | None, option("DIR", "An index made by 'beliefrag index'.", "--index")] = None
+    where: Annotated[str | None, option("FILTER", "Only such passages: 'type=pdf and year>=2024'.", "--where")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,14 +231,22 @@ def _hidden_options(group: Any) -> list[str]:
     return [field.name for field in fields(group) if field.name not in _own_options(group)]
 
 
-def _read_pairs(typed: Iterable[str]) -> dict[str, str]:
-    values: dict[str, str] = {}
+def _read_pairs(typed: Iterable[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     for each in typed:
         name, equals, value = (part.strip() for part in each.partition("="))
         if not (name and equals):
             raise SettingsError(f"--set {each!r} has no value.", remedy="Write it as --set section.key=value.")
-        values[name] = value
+        # Below an option such as models.openai.extra_body, any JSON can be meant.
+        values[name] = _read_json(value) if name.count(".") > 2 else value
     return values
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _make_group(group: Any, values: dict[str, Any], typed: dict[str, str]) -> Any:

@@ -17,6 +17,7 @@ from pydantic import Field
 from beliefrag.cli import options
 from beliefrag.cli.options import GivenSettings, flag, join_paths, option, with_settings
 from beliefrag.cli.output import print_notice
+from beliefrag.errors import SettingsError
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
@@ -120,7 +121,8 @@ def http(
     paths = join_paths(documents.docs, further)
     settings = given.load()
     address = host or _LOOPBACK
-    token = read_token(access.token_file, address)
+    readers = _read_readers(settings, access, address)
+    token = None if readers else read_token(access.token_file, address)
     with contextlib.ExitStack() as stack:
         stack.enter_context(json_log(sys.stderr))
         # The address comes first: if it is taken, no document was read in vain.
@@ -132,11 +134,12 @@ def http(
             traces = open_tracing(text=how.otel_text)
             stack.callback(traces.close)
             make_observer = traces.episode
-        service = _open_service(settings, paths, documents.index, limits.for_server(settings))
+        service = _open_service(settings, paths, documents, limits.for_server(settings))
         context = HttpContext(
             service, model_name=how.model_name, make_observer=make_observer, docs=paths, index=documents.index
         )
-        server = create_app(context, token=token, host=address, allowed_hosts=access.allowed_host or ())
+        names = access.allowed_host or ()
+        server = create_app(context, token=token, host=address, allowed_hosts=names, readers=readers)
         serve(server, service, bound)
 
 
@@ -171,7 +174,7 @@ def ask_page(
 
     with _print_failures(), listen(_LOOPBACK, port) as bound:
         key = BrowserKey(bound.getsockname()[1], "beliefrag app", may_send=True)
-        service = _open_service(settings, paths, documents.index, limits)
+        service = _open_service(settings, paths, documents, limits, has_tokens=False)
         context = HttpContext(service, docs=paths, index=documents.index, page=page)
         serve(create_app(context, browser=key), service, bound, on_listening=show)
 
@@ -199,13 +202,42 @@ class _Notices(logging.Handler):
 
 
 def _open_service(
-    settings: Settings, docs: list[Path] | None, index: Path | None, limits: ServerLimits
+    settings: Settings,
+    docs: list[Path] | None,
+    documents: options.Documents,
+    limits: ServerLimits,
+    *,
+    has_tokens: bool = True,
 ) -> AnswerService:
-    """Open the model and the documents."""
+    """Open the model and the documents; where the settings have rights, once for each set of groups."""
     from beliefrag.cli.ask import open_assembly
+    from beliefrag.cli.output import show_index_progress
+    from beliefrag.opening import assemble_by_groups
     from beliefrag.web.service import AnswerService
 
-    return AnswerService(open_assembly(settings, docs=docs, index=index), settings, limits)
+    index, where = documents.index, documents.where
+    if not settings.access.tokens:
+        service = AnswerService(open_assembly(settings, docs=docs, index=index, where=where), settings, limits)
+        service.follow(docs, index)
+        return service
+    if not has_tokens:
+        raise SettingsError(
+            "The settings give rights to tokens ([[access.tokens]]), and this server has none.",
+            remedy="Use 'beliefrag serve http' or 'serve mcp --http', or a settings file without them.",
+        )
+    with show_index_progress() as progress:
+        held = assemble_by_groups(settings, docs=docs, index=index, progress=progress, where=where)
+    service = AnswerService(held, settings, limits)
+    service.follow(docs, index)
+    return service
+
+
+def _read_readers(settings: Settings, access: Access, host: str) -> dict[str, frozenset[str]] | None:
+    from beliefrag.web.auth import read_readers
+
+    if settings.access.tokens and access.token_file:
+        raise SettingsError("The settings name the tokens of clients.", remedy="Leave --token-file out.")
+    return read_readers(settings.access.tokens, host)
 
 
 def name_documents(docs: Sequence[Path] | None, index: Path | None) -> str:
@@ -246,10 +278,10 @@ def mcp(
     grace = limits.grace if over_http else 0.0
     fitting = replace(limits, request_bytes=12 * limits.question_chars + 16_384, grace=grace)
     open_service = functools.partial(
-        _open_service, settings, paths, documents.index, fitting.for_server(settings, usual_timeout=300.0)
+        _open_service, settings, paths, documents, fitting.for_server(settings, usual_timeout=300.0)
     )
     if not over_http:
-        service = open_service()
+        service = open_service(has_tokens=False)
         with json_log(sys.stderr):
             serve_mcp_stdio(service)
         return
@@ -258,9 +290,11 @@ def mcp(
     from beliefrag.web.server import listen, serve
 
     address = host or _LOOPBACK
-    token = read_token(access.token_file, address)
+    readers = _read_readers(settings, access, address)
+    token = None if readers else read_token(access.token_file, address)
     # The address comes first: if it is taken, no document was read in vain.
     with listen(address, 8081 if port is None else port) as bound, json_log(sys.stderr):
         service = open_service()
-        tools = create_mcp_app(service, token=token, host=address, allowed_hosts=access.allowed_host or ())
+        names = access.allowed_host or ()
+        tools = create_mcp_app(service, token=token, host=address, allowed_hosts=names, readers=readers)
         serve(tools, service, bound)

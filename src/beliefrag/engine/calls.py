@@ -27,7 +27,7 @@ from beliefrag.prompts import (
     unescape,
 )
 from beliefrag.types import Observation, Passage, Question, Rules, Usage
-from beliefrag.verifiers import VerifierForm
+from beliefrag.verifiers import Look, VerifierForm, judge_alike
 
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
@@ -170,8 +170,12 @@ class ModelCalls:
         question: Question,
         passages: Sequence[Passage],
         draft: str | None = None,
+        *,
+        search: Look | None = None,
     ) -> Observation | None:
         """Ask the verifier about these passages; None if the token budget ran out on the way.
+
+        `search` has what the search says of the retained passages; without it all are equally relevant.
 
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
@@ -182,7 +186,7 @@ class ModelCalls:
             "draft": escape(draft) if draft else "none",
         }
         try:
-            return await self._verifier.observe(self, fields, shown)
+            return await self._verifier.observe(self, fields, replace(search or judge_alike(passages), passages=shown))
         except UnreadableReply:
             return NOTHING_OBSERVED
         except TokensSpent:

@@ -26,6 +26,8 @@ class View:
     """Retained evidence in the order in which it came."""
     scores: tuple[float, ...]
     """The retriever's raw score of each passage."""
+    beyond: float
+    """The share of the latest search's scores that went to candidates which are not retained; 0 before the first."""
     verifier_window: tuple[Passage, ...]
     answer_window: tuple[Passage, ...]
     queries: tuple[str, ...]

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -57,7 +57,7 @@ from beliefrag.record import (
 from beliefrag.registry import explain_mistake
 from beliefrag.retrieval.protocol import Retriever
 from beliefrag.settings import AnswerStyle
-from beliefrag.types import Action, Budget, Decision, Hit, Passage, Question, Rules, Turn
+from beliefrag.types import Action, Budget, Decision, Diagnostics, Hit, Passage, Question, Rules, Turn
 from beliefrag.verifiers import VerifierForm
 
 _log = logging.getLogger(__name__)
@@ -82,6 +82,10 @@ class Harness:
     """Whether probabilities were fitted for this model and search; None for a method that gives none."""
     guesses: bool = False
     """Whether a declined question without a draft is asked for its best guess, in one more call."""
+    watch: Callable[[Diagnostics], Mapping[str, str]] | None = None
+    """Is told how each question was measured, and returns what that changes in `made_with`."""
+    candidates: int = 0
+    """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
     style: AnswerStyle = "short"
     """How an answer is written once it is decided that there is one."""
     collection: int | None = None
@@ -223,6 +227,7 @@ class _Player:
         self._query_is_final = False
         """Whether the latest REWRITE saw the evidence so that the next search takes its query as it is."""
         self._novelty = 1.0
+        self._beyond = 0.0
         self._nothing_missing = False
         self._decisions: list[Decision] = []
         self._steps: list[Step] = []
@@ -257,6 +262,9 @@ class _Player:
             _log.debug("An episode failed with an unexpected error.", exc_info=True)
             ending = self._fail(type(error).__name__, *explain_mistake(error))
         ending |= {"steps": tuple(self._steps), "usage": self._meter.usage, "seconds": self._log.seconds}
+        state = self._latest.diagnostics
+        if self._harness.watch and state and ending["outcome"] is not Outcome.FAILED:
+            ending["made_with"] = {**self._harness.made_with, **self._harness.watch(state)}
         episode = episode.model_copy(update=ending)
         self._emit(episode)
         return episode
@@ -360,17 +368,22 @@ class _Player:
         if query is None:
             self._nothing_missing = not self._calls.tokens_are_spent
         else:
-            hits = await self._search(query, decision.cut.depth if decision.cut else self._harness.budget.top_k)
+            kept = self._harness.budget.top_k
+            depth = decision.cut.depth if decision.cut else max(kept, self._harness.candidates)
+            found = await self._search(query, depth)
+            if decision.cut or depth > kept:
+                candidates = tuple(hit.score for hit in found)
             if decision.cut:
-                candidates = tuple(hit.score for hit in hits)
                 # What no answer prompt could show is not retained: it would count as evidence that was never read.
-                hits = hits[: max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))]
+                kept = max(0, min(decision.cut.keep(candidates), self._harness.budget.answer_passages))
+            hits = found[:kept]
             self._queries.append(query)
             self._rewritten = None
             before = self._evidence.passages
             change = self._evidence.add(hits)
             repeated = 0 if self._harness.rules.literal_novelty else len(change.known) + len(change.refused)
             self._novelty = novelty(change.added, before, repeated=repeated)
+            self._beyond = _share_beyond(found, self._evidence.ids)
         search = Search(
             query=query,
             hits=tuple((hit.passage.id, hit.score) for hit in hits),
@@ -518,6 +531,7 @@ class _Player:
             step=len(self._steps),
             passages=self._evidence.passages,
             scores=self._evidence.scores,
+            beyond=self._beyond,
             verifier_window=self._evidence.window(budget.verifier_passages),
             answer_window=self._evidence.window(budget.answer_passages),
             queries=tuple(self._queries),
@@ -537,6 +551,13 @@ class _Player:
             correction_fits=correction_fits(budget, spent) and not self._nothing_missing,
             nothing_missing=self._nothing_missing,
         )
+
+
+def _share_beyond(found: Sequence[Hit], retained: Collection[str]) -> float:
+    """Return the share of the scores that went to candidates which are not retained."""
+    scores = [max(hit.score, 0.0) for hit in found]
+    beyond = [score for hit, score in zip(found, scores, strict=True) if hit.passage.id not in retained]
+    return sum(beyond) / sum(scores) if sum(scores) > 0.0 else 0.0
 
 
 def _build_packing(words: int, evidence: Evidence) -> EvidencePacking:

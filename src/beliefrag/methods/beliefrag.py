@@ -18,6 +18,7 @@ from beliefrag.policy import (
     Calibration,
     Situation,
     Thresholds,
+    calibrate_scores,
     cost,
     decide,
     measure,
@@ -28,7 +29,7 @@ from beliefrag.policy.decide import UNSURE
 from beliefrag.prompts import Repairs, escape, read_line
 from beliefrag.registry import NoOptions
 from beliefrag.types import Action, Attempt, Belief, Decision, Observation, Passage
-from beliefrag.verifiers import DRAFT_FORMS
+from beliefrag.verifiers import DRAFT_FORMS, Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,9 @@ class _Controller:
             return True
         # A draft form reads what the answer prompt would show so that its draft can be the answer.
         window = view.answer_window if calls.verifier in DRAFT_FORMS else view.verifier_window
-        observed = await calls.verify(view.question, window) if ids else NOTHING_OBSERVED
+        relevant = calibrate_scores(view.scores, self._calibration.score_scale)
+        search = Look(window, view.passages, relevant, view.beyond)
+        observed = await calls.verify(view.question, window, search=search) if ids else NOTHING_OBSERVED
         if observed is None:
             return False
         self._seen, self._observation, self._drafted_from = ids, observed, window

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,9 @@ class Embedded:
         if self._closed.is_set():
             raise _closed_error()
         cancelled = threading.Event()
-        if (on_text := request.on_text) is not None:
-            here = asyncio.get_running_loop()
-            request = replace(request, on_text=lambda text: _show(here, on_text, text))
+        if request.on_text is not None:
+            show = partial(asyncio.get_running_loop().call_soon_threadsafe, request.on_text)
+            request = replace(request, on_text=show)
         try:
             return await asyncio.wrap_future(self._worker.submit(self._answer, request, cancelled))
         except asyncio.CancelledError:
@@ -128,12 +129,6 @@ class Embedded:
             while file.read(8 * 1024 * 1024):
                 pass
         return LlamaEngine(self._path, **self._options)
-
-
-def _show(loop: asyncio.AbstractEventLoop, on_text: Callable[[str], None], text: str) -> None:
-    # A cancelled program closes its loop while the worker still generates.
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(on_text, text)
 
 
 def _closed_error() -> ModelError:
@@ -207,10 +202,11 @@ class LlamaEngine:
         def take(chunk: dict[str, Any]) -> bool:
             nonlocal written
             chunks.append(chunk)
-            if request.on_text is not None and (piece := _text_of((chunk,))):
+            stopped = is_stopped()
+            if request.on_text is not None and not stopped and (piece := _text_of((chunk,))):
                 written += piece
                 request.on_text(written)
-            return is_stopped()
+            return stopped
 
         try:
             if request.schema is not None:

@@ -61,8 +61,6 @@ def status_error(status: int, *, server: str, detail: str = "", retry_after: flo
 def _explain(status: int, detail: str) -> tuple[str, str]:
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(detail)):
         return "finds the request too long", "Give fewer or shorter passages, or use a model with a longer context."
-    if status in (400, 422) and "temperature" in detail.lower():
-        return "rejected temperature 0", "Set the model's temperature to none to use the server's own."
     if status >= 500:
         return "failed", "Look at the server's log, or try again later."
     other = ("rejected the request", "Look at what the server said, and at the model's settings.")

@@ -8,78 +8,42 @@ import hashlib
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import openai
 
 from beliefrag.errors import ModelError, SettingsError, TransportError
+from beliefrag.models.capabilities import Capabilities, keep_learned, read_learned
 from beliefrag.models.failures import connection_error, one_line, read_retry_after, status_error
-from beliefrag.models.openai_reply import StoppedThinkingError, read_reply
+from beliefrag.models.openai_reply import CutOffError, StoppedThinkingError, read_reply
 from beliefrag.models.openai_stream import CompletionStream
 from beliefrag.models.protocol import ChatReply, ChatRequest
 
 _HOSTED = "https://api.openai.com/v1"
 _NO_KEY = "no-key"
-_FORMATS = ("json_schema", "json_object", None)
-_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
-_REPLY_LIMITS = (16_384, 4_096, 1_024)
-"""The longest reply in tokens where the request names none: the first that the server takes."""
-_LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
-_START_OF_THOUGHT, _END_OF_THOUGHT = (re.compile(rb"(?:<|\\u003[cC])%bthink" % slash) for slash in (b"", b"/"))
+_OWN_FIELDS = frozenset({"model", "messages", "stream", "stream_options"})
+_LIMIT_FIELDS = frozenset({"max_tokens", "max_completion_tokens"})
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
+_JSON, _LONG, _WITH_THOUGHTS, _LONGEST = 256, 512, 4_096, 16_384
+_LIMITS = dict.fromkeys(("answer", "gate", "query_writer", "read", "rewriter", "router", "trigger"), 64)
+_LIMITS |= dict.fromkeys(("grader", "verifier"), _JSON)
+"""The longest reply in tokens by purpose where the request names none; JSON gets 256 and others 512."""
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """Which request fields the server accepts. It starts with all of them, and loses those that the server rejects."""
-
-    format: str | None = "json_schema"
-    logprobs: bool = True
-    max_tokens: str = "max_tokens"
-    stop: bool = True
-    stream: bool = True
-    stream_usage: bool = True
-    hides_thinking: bool = False
-    """Whether its thinking has an end tag and no start tag, so that it looks like the answer until it ends."""
-    reply_limit: int = _REPLY_LIMITS[0]
-
-    def without_rejected(
-        self, status: int, complaint: str, sent: Mapping[str, Any], request: ChatRequest
-    ) -> _Dialect | None:
-        """Return the next dialect to try; None when the server rejects something that cannot be left out."""
-        if status not in (400, 422):
-            return None
-        if any(word in complaint for word in _LIMIT_WORDS):
-            if "max_tokens" in sent and "max_completion_tokens" in complaint:
-                return replace(self, max_tokens="max_completion_tokens")
-            shorter = [limit for limit in _REPLY_LIMITS if limit < self.reply_limit and request.max_tokens is None]
-            return replace(self, reply_limit=shorter[0]) if shorter else None
-        changed: dict[str, Any] = {}
-        if "logprobs" in sent and "logprob" in complaint:
-            changed = {"logprobs": False}
-        elif "stream_options" in sent and "stream_options" in complaint:
-            changed = {"stream_usage": False}
-        elif sent["stream"] and re.search(r"\bstream", complaint):
-            changed = {"stream": False}
-        elif "stop" in sent and re.search(r"\bstop\b", complaint):
-            changed = {"stop": False}
-        elif "response_format" in sent and (status == 422 or any(word in complaint for word in _FORMAT_WORDS)):
-            changed = {"format": _FORMATS[_FORMATS.index(self.format) + 1]}
-        return replace(self, **changed) if changed else None
 
 
 class OpenAICompatible:
     """Asks a server over HTTP; nothing is opened before the first call, so a replay needs no key.
 
-    Request fields that the server rejects are left out, remembered and logged. `OPENAI_BASE_URL` and `OPENAI_API_KEY`
-    are the defaults; a server given by its address needs no key. A temperature of None sends none, and without
-    `limit_replies` no limit is sent where a request names none.
+    Request fields that the server rejects are left out, remembered (in the file `learned`) and logged. A server given
+    by its address needs no key; `OPENAI_BASE_URL` and `OPENAI_API_KEY` are the defaults. A temperature of None sends
+    none, and without `limit_replies` no limit is sent where a request names none. `extra_body` has further fields of
+    each request, which replace ours. In `headers`, `$NAME` stands for a variable of the environment.
     """
 
     def __init__(
@@ -91,6 +55,9 @@ class OpenAICompatible:
         timeout: float = 120.0,
         temperature: float | None = 0.0,
         limit_replies: bool = True,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        learned: Path | None = None,
     ) -> None:
         if not model.strip():
             raise SettingsError("The model has no name.", remedy="Give the name that the server knows it by.")
@@ -109,12 +76,21 @@ class OpenAICompatible:
         self._timeout = timeout
         self._temperature = temperature
         self._limit_replies = limit_replies
-        shaping = json.dumps({"temperature": temperature} | ({} if limit_replies else {"limit_replies": False}))
-        usual = temperature == 0 and limit_replies
-        suffix = "" if usual else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
+        self._extra = dict(extra_body or {})
+        if ours := _OWN_FIELDS & set(self._extra):
+            raise SettingsError(f"extra_body sets {min(ours)!r}, which is ours.", remedy="Leave it out.")
+        self._headers = dict(headers or {})
+        self._has_own_key = any(name.lower() in _KEY_HEADERS for name in self._headers)
+        unusual: dict[str, Any] = {} if limit_replies else {"limit_replies": False}
+        unusual |= {"extra_body": self._extra} if self._extra else {}
+        shaping = json.dumps({"temperature": temperature} | unusual, sort_keys=bool(self._extra))
+        suffix = "" if temperature == 0 and not unusual else "#" + hashlib.sha256(shaping.encode()).hexdigest()[:8]
         self._identity = f"openai:{model}@{self._server}{suffix}"
         self._client: openai.AsyncOpenAI | None = None
-        self._dialect = _Dialect()
+        self._known = self._said = Capabilities()
+        self._learned = learned
+        self._is_loaded = False
+        self._trying = asyncio.Lock()
         self._reached = False
 
     @property
@@ -123,35 +99,85 @@ class OpenAICompatible:
         return self._identity
 
     async def chat(self, request: ChatRequest) -> ChatReply:
+        """Send the request, and once more with a larger limit if ours cut the reply off."""
+        if not self._is_loaded:
+            self._is_loaded = True
+            if self._learned is not None:
+                # Not in a thread: other calls would begin before it is known.
+                self._known = self._said = read_learned(self._learned).get(self._identity, self._known)
+        limit = self._choose_limit(request)
+        larger = min(self._known.longest, _WITH_THOUGHTS if limit < _WITH_THOUGHTS else _LONGEST)
+        can_grow = request.max_tokens is None and self._limit_replies and limit < larger
+        try:
+            reply = await self._send(request, limit)
+            if not (reply.truncated and can_grow):
+                return reply
+            wasted = reply.tokens_in + reply.tokens_out
+        except CutOffError as error:
+            if not can_grow:
+                raise
+            wasted = error.wasted_tokens
+        try:
+            again = await self._send(request, larger)
+        except CutOffError as error:
+            error.wasted_tokens += wasted
+            raise
+        return replace(again, retries=again.retries + 1, wasted_tokens=again.wasted_tokens + wasted)
+
+    def _choose_limit(self, request: ChatRequest) -> int:
+        if request.max_tokens is not None:
+            return request.max_tokens
+        limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
+        return min(self._known.longest, _WITH_THOUGHTS if self._known.thinks else limit)
+
+    async def _send(self, request: ChatRequest, limit: int) -> ChatReply:
+        """Send a request. While it is unknown whether the server takes a field, one call at a time tries it."""
+        if self._is_untried(request, limit):
+            async with self._trying:
+                if self._is_untried(request, limit):
+                    return await self._send_accepted(request, limit)
+        return await self._send_accepted(request, limit)
+
+    def _is_untried(self, request: ChatRequest, limit: int) -> bool:
+        return not _optional_fields(self._body(request, limit)) <= self._known.accepted
+
+    async def _send_accepted(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send the request, and repeat it without the fields that the server rejects."""
-        dialect = self._dialect
         while True:
-            body = self._body(request, dialect)
+            known = self._known
+            body = self._body(request, limit)
             stream = None
             if request.on_text is not None and body["stream"]:
-                stream = CompletionStream(request.on_text, request.stop, hides_start=dialect.hides_thinking)
+                stream = CompletionStream(request.on_text, request.stop, hides_start=known.hides_thinking)
             started = time.perf_counter()
             try:
-                longest = body.get(dialect.max_tokens, dialect.reply_limit)
-                response = await self._post(body, largest_body(request, longest), stream)
+                longest = limit if known.limit in body else _LONGEST
+                response = await self._post(body | self._extra, largest_body(request, longest), stream)
                 seconds = time.perf_counter() - started
                 break
             except openai.APIStatusError as error:
                 self._reached = True
-                next_dialect = dialect.without_rejected(error.status_code, error.response.text.lower(), body, request)
-                if next_dialect is None:
+                learned = known.without_rejected(error.status_code, error.response.text.lower(), body)
+                if learned is None:
                     raise self._explain_refusal(error) from None
-                dialect = next_dialect
+                await self._learn(learned)
         self._reached = True
-        self._remember(dialect)
+        known = replace(known, accepted=_optional_fields(body))
+        content = stream.join(response.content, server=self._server) if stream else response.content
         try:
-            content = stream.join(response.content, server=self._server) if stream else response.content
-            if _END_OF_THOUGHT.search(content) and not _START_OF_THOUGHT.search(content):
-                self._dialect = replace(self._dialect, hides_thinking=True)
-            return read_reply(content, request, server=self._server, seconds=seconds, secrets=self._secrets)
+            reply = read_reply(content, request, server=self._server, seconds=seconds, secrets=self._secrets)
+            if reply.thinking:
+                known = replace(known, thinks=True, hides_thinking=reply.thinking == "end tag")
         except StoppedThinkingError:
-            self._remember(replace(dialect, stop=False))
+            known = replace(known, stop=False)
             raise
+        except CutOffError:
+            known = replace(known, thinks=True)
+            raise
+        finally:
+            await self._learn(known)
+            self._say_losses()
+        return reply
 
     async def aclose(self) -> None:
         """Close the connections. Calling it twice is harmless."""
@@ -159,42 +185,56 @@ class OpenAICompatible:
         if client is not None:
             await client.close()
 
-    def _body(self, request: ChatRequest, dialect: _Dialect) -> dict[str, Any]:
+    def _body(self, request: ChatRequest, limit: int) -> dict[str, Any]:
+        """Return the body without the options of the user, which come on top."""
+        known = self._known
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "stream": request.on_text is not None and dialect.stream,
+            "stream": request.on_text is not None and known.stream,
         }
-        if body["stream"] and dialect.stream_usage:
+        if body["stream"]:
             body["stream_options"] = {"include_usage": True}
-        if self._temperature is not None:
+        if self._temperature is not None and known.temperature:
             body["temperature"] = self._temperature
         if self._limit_replies or request.max_tokens is not None:
-            body[dialect.max_tokens] = dialect.reply_limit if request.max_tokens is None else request.max_tokens
-        if request.top_logprobs and dialect.logprobs:
+            body[known.limit] = min(limit, known.longest)
+        if request.top_logprobs and known.logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if request.stop and dialect.stop:
+        if request.stop and known.stop:
             body["stop"] = list(request.stop)
-        if request.schema is not None and dialect.format == "json_schema":
+        if request.schema is not None and known.format == "json_schema":
             schema = {"name": "reply", "strict": True, "schema": dict(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif request.schema is not None and dialect.format is not None:
-            body["response_format"] = {"type": dialect.format}
-        return body
+        elif request.schema is not None and known.format != "none":
+            body["response_format"] = {"type": known.format}
+        # What the user sets replaces ours: there is one limit only, whatever its name.
+        hidden = set(self._extra) | (_LIMIT_FIELDS if _LIMIT_FIELDS & set(self._extra) else set())
+        return {name: value for name, value in body.items() if name not in hidden}
 
-    def _remember(self, dialect: _Dialect) -> None:
-        if dialect != self._dialect:
-            _log.warning("%s rejects some request fields; from now on: %s", self._server, dialect)
-            self._dialect = dialect
+    def _say_losses(self) -> None:
+        """Log what the server does not take, once."""
+        if losses := self._known.describe_losses(self._said):
+            _log.warning("%s does not take %s: left out from now on.", self._server, losses)
+        self._said = self._known
+
+    async def _learn(self, learned: Capabilities) -> None:
+        """Add what a call has learned to what is known."""
+        before, self._known = self._known, self._known.merge(learned)
+        if self._known != before and self._learned is not None:
+            await asyncio.to_thread(keep_learned, self._learned, self._identity, self._known)
 
     async def _post(self, body: Mapping[str, Any], most_bytes: int, stream: CompletionStream | None) -> httpx2.Response:
         client = self._get_client()
         _BODY_LIMIT.set(most_bytes)
         _STREAM.set(stream)
+        # Another server's key must not get OpenAI's as well.
+        is_replaced = self._has_own_key and "authorization" not in map(str.lower, self._headers)
+        options: Any = {"headers": {"Authorization": openai.Omit()}} if is_replaced else {}
         try:
             # The timeout of the client is for each read: a server that sends a byte now and then would never exceed it.
             async with asyncio.timeout(self._timeout):
-                return await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
+                return await client.post("/chat/completions", cast_to=httpx2.Response, body=body, options=options)
         except (TimeoutError, openai.APITimeoutError):
             raise TransportError(
                 f"{self._server} gave no reply within {self._timeout:g} s.",
@@ -211,18 +251,20 @@ class OpenAICompatible:
             raise ModelError("The request holds text that is not valid Unicode.", remedy=remedy) from None
 
     def _get_client(self) -> openai.AsyncOpenAI:
-        if not self._key:
+        if not self._key and not self._has_own_key:
             remedy = "Set OPENAI_API_KEY, or give the base URL of a server that needs none."
             raise SettingsError("There is no API key.", remedy=remedy)
         if self._client is None:
+            headers = {name: self._read_header(name, value) for name, value in self._headers.items()}
+            self._secrets += tuple(value for value in headers.values() if len(value) >= 8)
             try:
                 self._client = openai.AsyncOpenAI(
-                    api_key=self._key,
+                    api_key=self._key or _NO_KEY,
                     base_url=self._url.copy_with(query=None),
                     default_query=dict(self._url.params),
                     max_retries=0,
                     timeout=httpx2.Timeout(self._timeout),
-                    default_headers={"Accept-Encoding": "identity"},
+                    default_headers={"Accept-Encoding": "identity", **headers},
                     http_client=_BoundedClient(timeout=httpx2.Timeout(self._timeout)),
                 )
             except (ImportError, OSError, ValueError) as error:
@@ -231,6 +273,15 @@ class OpenAICompatible:
                     remedy="Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE.",
                 ) from None
         return self._client
+
+    def _read_header(self, name: str, text: str) -> str:
+        variable = text.removeprefix("$")
+        value = (os.environ.get(variable, "") if variable != text else text).strip()
+        # The value is not shown: it may be a key.
+        if not (value and value.isascii() and value.isprintable() and name.isascii() and name.isprintable()):
+            what = f"the variable {variable} is not set" if variable != text and not value else "its text is not valid"
+            raise SettingsError(f"The header {name!a} cannot be sent: {what}.", remedy="Set it, or leave it out.")
+        return value
 
     def _explain_refusal(self, error: openai.APIStatusError) -> TransportError:
         said = error.body.get("message") if isinstance(error.body, dict) else None
@@ -243,6 +294,13 @@ class OpenAICompatible:
             detail=one_line(f"{detail} {code}", secrets=self._secrets),
             retry_after=read_retry_after(error.response.headers),
         )
+
+
+def _optional_fields(body: Mapping[str, Any]) -> frozenset[str]:
+    """Return the fields that some server rejects, with the kind of the format."""
+    fields = {name for name, value in body.items() if name not in ("model", "messages", "top_logprobs") and value}
+    fields |= {"temperature"} if "temperature" in body else set()
+    return frozenset(f"{name}:{body[name]['type']}" if name == "response_format" else name for name in fields)
 
 
 def _parse_url(text: str) -> httpx2.URL:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
 from beliefrag.models.failures import EmptyReplyError, one_line, status_error
-from beliefrag.models.protocol import ChatReply, ChatRequest, TokenProbability, count_pieces, cut_at_stop
+from beliefrag.models.protocol import ChatReply, ChatRequest, Thinking, TokenProbability, count_pieces, cut_at_stop
 
 _THINK, _END_OF_THOUGHT = "<think>", "</think>"
 _LEAST_LOGPROB = -9999.0
@@ -19,6 +19,10 @@ _LEAST_LOGPROB = -9999.0
 
 class StoppedThinkingError(EmptyReplyError):
     """A stop text ended the model's thinking, so the answer is missing. Without stop texts there may be one."""
+
+
+class CutOffError(EmptyReplyError):
+    """The reply reached its token limit before there was any text: the model was still thinking."""
 
 
 class _Part(BaseModel):
@@ -44,8 +48,25 @@ class _Usage(BaseModel):
     completion_tokens: Annotated[int, Field(ge=0)]
 
 
-class _Completion(BaseModel):
+class Completion(BaseModel):
+    """The body of a reply."""
+
     choices: list[_Choice] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+class _ChoiceEvent(BaseModel):
+    index: int = 0
+    delta: _Message | None = None
+    finish_reason: str | None = None
+    logprobs: Any = None
+
+
+class CompletionEvent(BaseModel):
+    """An event of a streamed reply."""
+
+    choices: list[_ChoiceEvent] | None = None
     usage: Any = None
     error: Any = None
 
@@ -65,14 +86,14 @@ _TOKENS = TypeAdapter(list[_Token])
 
 
 def read_reply(
-    body: bytes, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
+    body: bytes | Completion, request: ChatRequest, *, server: str, seconds: float, secrets: tuple[str, ...]
 ) -> ChatReply:
     """Read the reply in a body that came with status 200; it ends at the first stop text of the request."""
-    completion = _parse(body, server, secrets)
+    completion = body if isinstance(body, Completion) else _parse(body, server, secrets)
     if not completion.choices:
         raise _no_choices_error(completion.error, server, secrets)
     choice = completion.choices[0]
-    said, thought = _split_thinking(choice)
+    said, thinking = _split_thinking(choice)
     text = cut_at_stop(said, request.stop)
     try:
         usage = _Usage.model_validate(completion.usage)
@@ -84,7 +105,7 @@ def read_reply(
         tokens_in, tokens_out = count_prompt(request.messages), count_tokens(f"{thinking} {written}")
         counted_by = LOCAL_COUNT
     if not text.strip():
-        is_stopped = bool(request.stop) and thought and choice.finish_reason == "stop"
+        is_stopped = bool(request.stop and thinking) and choice.finish_reason == "stop"
         raise _no_text_error(choice, server, tokens_in + tokens_out, secrets, is_stopped)
     return ChatReply(
         text=text,
@@ -92,15 +113,21 @@ def read_reply(
         tokens_out=tokens_out,
         seconds=seconds,
         counted_by=counted_by,
-        tokens=_read_probabilities(choice, said, request, aligned=not thought) if request.top_logprobs else None,
+        tokens=_read_probabilities(choice, said, request, aligned=not thinking) if request.top_logprobs else None,
         # A reply that was cut at its stop text is complete, even if the server reached its limit.
         truncated=choice.finish_reason == "length" and text == said,
+        thinking=thinking or ("apart" if _counts_thoughts(completion.usage) else ""),
     )
 
 
-def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> _Completion:
+def _counts_thoughts(usage: Any) -> bool:
+    details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
+    return isinstance(details, dict) and bool(details.get("reasoning_tokens"))
+
+
+def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> Completion:
     try:
-        return _Completion.model_validate_json(body)
+        return Completion.model_validate_json(body)
     except ValidationError as error:
         start = body[:200].lstrip()
         shown = one_line(body[:2000].decode("utf-8", "replace"), secrets=secrets)[:80]
@@ -138,37 +165,61 @@ def _no_text_error(choice: _Choice, server: str, wasted: int, secrets: tuple[str
         what = "ended the reply at a stop text within the model's thinking."
         remedy = "Ask again: stop texts are not sent to this server any more."
     elif choice.finish_reason == "length":
-        what, remedy = "reached its token limit before any answer.", "Raise max_tokens, or let the model think less."
+        kind = CutOffError
+        what = "reached its token limit before any answer."
+        remedy = "Let the model think less, such as with --set models.openai.reasoning_effort=low."
     return kind(f"{server} {what}", remedy=remedy, wasted_tokens=wasted)
 
 
-def _split_thinking(choice: _Choice) -> tuple[str, bool]:
-    """Return the text without the thinking, and whether there was any."""
-    content = choice.message.content
+def _split_thinking(choice: _Choice) -> tuple[str, Thinking]:
+    """Return the text without the thinking, and how that is marked."""
+    content, text = choice.message.content, _plain_text(choice.message)
     if isinstance(content, list):
-        thought = any(part.type != "text" for part in content)
-        return "".join(part.text for part in content if part.type == "text"), thought
-    text = content or ""
+        return text, "apart" if any(part.type != "text" for part in content) else ""
     begun = text.lstrip()
     start = len(_THINK) if begun.startswith(_THINK) else 0
     end = begun.find(_END_OF_THOUGHT, start)
     # Some servers leave the opening tag out. A second one before the end means that this is not a thought.
     if end >= 0 and begun.find(_THINK, start, end) < 0:
-        return begun[end + len(_END_OF_THOUGHT) :].lstrip(), True
+        return begun[end + len(_END_OF_THOUGHT) :].lstrip(), "tags" if start else "end tag"
     if choice.finish_reason == "length" and start and end < 0:
-        return "", True
-    return text, bool(choice.message.reasoning_content or choice.message.reasoning)
+        return "", "tags"
+    return text, "apart" if choice.message.reasoning_content or choice.message.reasoning else ""
 
 
-def visible_text(content: str, stop: tuple[str, ...], *, hides_start: bool) -> str:
-    """Return what can be shown of a message that is still being written: nothing of its thinking."""
-    begun = content.lstrip()
-    if _THINK.startswith(begun[: len(_THINK)]) and _END_OF_THOUGHT not in begun:
+def join_event(before: Completion | None, event: CompletionEvent) -> Completion:
+    """Add an event of a stream to the completion before it."""
+    joined = before or Completion(choices=[_Choice(message=_Message())])
+    assert joined.choices
+    choice = joined.choices[0]
+    message = choice.message
+    for each in event.choices or ():
+        if each.index:
+            continue
+        if (more := each.delta) is not None:
+            message.content = _plain_text(message) + _plain_text(more)
+            for name in ("refusal", "reasoning_content", "reasoning"):
+                if isinstance(text := getattr(more, name), str):
+                    setattr(message, name, (getattr(message, name) or "") + text)
+        choice.finish_reason = each.finish_reason or choice.finish_reason
+        if isinstance(each.logprobs, dict) and isinstance(tokens := each.logprobs.get("content"), list):
+            choice.logprobs = {"content": [*(choice.logprobs or {"content": []})["content"], *tokens]}
+    joined.usage, joined.error = event.usage or joined.usage, event.error or joined.error
+    return joined
+
+
+def _plain_text(message: _Message) -> str:
+    parts = message.content if isinstance(message.content, list) else [_Part(type="text", text=message.content or "")]
+    return "".join(part.text for part in parts if part.type == "text")
+
+
+def visible_text(completion: Completion, stop: tuple[str, ...], *, hides_start: bool) -> str:
+    """Return what can be shown of a completion that is still being written: nothing of its thinking."""
+    assert completion.choices
+    begun = _plain_text(completion.choices[0].message).lstrip()
+    if (hides_start or _THINK.startswith(begun[: len(_THINK)])) and _END_OF_THOUGHT not in begun:
         return ""
-    if hides_start and _END_OF_THOUGHT not in begun:
-        return ""
-    said, _ = _split_thinking(_Choice(message=_Message(content=content)))
-    return cut_at_stop(said, stop)
+    return cut_at_stop(_split_thinking(completion.choices[0])[0], stop)
 
 
 def _read_probabilities(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,9 @@ class TokenProbability:
     top: tuple[tuple[str, float], ...] = ()
 
 
+Thinking: TypeAlias = Literal["", "apart", "tags", "end tag"]
+
+
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """What came back, and what it cost when it was made."""
@@ -62,6 +65,8 @@ class ChatReply:
     tokens: tuple[TokenProbability, ...] | None = None
     truncated: bool = False
     """Whether the model reached its token limit."""
+    thinking: Thinking = ""
+    """How the server marks what the model thought before it answered; empty if it did not think."""
     cached: bool = False
     retries: int = 0
     wasted_tokens: int = 0

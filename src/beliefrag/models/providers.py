@@ -6,10 +6,12 @@ names a model of an OpenAI-compatible server.
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from beliefrag.errors import SettingsError
@@ -66,17 +68,28 @@ class OpenAIProvider:
     temperature: float | None = 0.0
     limit_replies: bool = True
     """False sends no max_tokens where a call names none, as the paper."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of each request."""
+    reasoning_effort: str | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers; `$NAME` stands for a variable of the environment."""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
         """Open the model with the name that the server knows."""
+        from beliefrag.models.capabilities import learned_path
         from beliefrag.models.openai_compatible import OpenAICompatible
 
+        own = {"reasoning_effort": self.reasoning_effort, "chat_template_kwargs": dict(self.chat_template_kwargs)}
         return OpenAICompatible(
             address.name,
             base_url=address.base_url,
             timeout=address.timeout,
             temperature=self.temperature,
             limit_replies=self.limit_replies,
+            extra_body={**self.extra_body, **{name: value for name, value in own.items() if value}},
+            headers=self.headers,
+            learned=learned_path(),
         )
 
 
@@ -204,6 +217,21 @@ def list_server_models(base_url: str) -> list[str]:
     # A name is shown on a terminal and sent back to the server.
     names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     return [name for name in names if isinstance(name, str) and name and name.isprintable() and len(name) <= 300]
+
+
+def describe_destination(settings: Settings) -> str | None:
+    """Return who is sent the passages that are found; None if they stay on this machine or nothing is known."""
+    choice, name = choose_provider(settings.model, settings.models)
+    if choice.name != _DEFAULT_PROVIDER:
+        return None
+    import httpx2
+
+    url = public_url(settings.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+    with contextlib.suppress(ValueError, httpx2.InvalidURL):
+        host = httpx2.URL(url).host
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            return None
+    return f"{name} at {url} is asked: the question and the passages that are found are sent there."
 
 
 def public_url(base_url: str) -> str:

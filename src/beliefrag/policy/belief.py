@@ -56,6 +56,13 @@ def sigmoid(value: float) -> float:
     return power / (1.0 + power)
 
 
+def calibrate_scores(scores: Sequence[float], scale: ScoreScale | None) -> list[float]:
+    """z~ = sigmoid((z - mu_s) / tau_s) of each score; `NEUTRAL_RELEVANCE` where scores say nothing."""
+    if scale is None:
+        return [NEUTRAL_RELEVANCE] * len(scores)
+    return [sigmoid((z - scale.location) / scale.scale) for z in scores]
+
+
 def relevance(scores: Sequence[float], scale: ScoreScale | None, k: int) -> float:
     """R: softmax-weighted mean of the k best calibrated scores among the retained passages; 0 with none.
 
@@ -67,7 +74,7 @@ def relevance(scores: Sequence[float], scale: ScoreScale | None, k: int) -> floa
     """
     if scale is None:
         return NEUTRAL_RELEVANCE if scores else 0.0
-    calibrated = [sigmoid((z - scale.location) / scale.scale) for z in sorted(scores, reverse=True)[:k]]
+    calibrated = calibrate_scores(sorted(scores, reverse=True)[:k], scale)
     if not calibrated:
         return 0.0
     weights = [math.exp(z / SOFTMAX_TEMPERATURE) for z in calibrated]

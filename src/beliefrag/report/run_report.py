@@ -13,8 +13,8 @@ from beliefrag.errors import MissingExtra
 from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.models.failures import one_line
+from beliefrag.report.beside_paper import tables_beside_paper
 from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, open_figure
-from beliefrag.report.published import MARK, published_tables
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.statistics import Estimate
@@ -107,7 +107,7 @@ def report_tables(summary: Summary) -> Iterator[Table]:
         headings = ("cause", "dataset", "method", "episodes", "questions", "first message")
         note = "By cause. None of them is in a mean; the command of the run tries them again."
         yield Table.of_texts("failures", "Failed episodes", headings, rows, note)
-    yield from _published_tables(summary)
+    yield from tables_beside_paper(summary)
 
 
 def provenance(summary: Summary) -> list[tuple[str, str]]:
@@ -242,34 +242,6 @@ def _effort_tables(summary: Summary) -> Iterator[Table]:
     columns = {purpose.replace("_", " "): partial(_format_costs, purpose) for purpose in purposes}
     note = "Model calls per question: tokens in/out."
     yield _cell_table("purposes", "Calls and tokens by purpose", summary, columns, note)
-
-
-def _published_tables(summary: Summary) -> Iterator[Table]:
-    """Yield every table of the paper that has a dataset, a method and a measure of the run."""
-    known = {dataset for table in published_tables().values() for dataset in table.datasets}
-    for table in published_tables().values():
-        # A table without datasets has the mean over all of them alone.
-        own = [
-            cell
-            for cell in summary.cells
-            if cell.dataset in (table.datasets or known)
-            and cell.method in table.rows
-            and cell.measures[table.metric] is not None
-        ]
-        if not own:
-            continue
-        shared = [dataset for dataset in table.datasets if dataset in {cell.dataset for cell in own}]
-        whole = set(table.datasets) <= set(shared) and any(row.mean is not None for row in table.rows.values())
-        rows = []
-        for method in dict.fromkeys(cell.method for cell in own):
-            values = [table.value(method, dataset) for dataset in shared] + [table.rows[method].mean] * whole
-            rows.append((METHODS.title(method), *("-" if value is None else f"{value:g}" for value in values)))
-        title = f"Theirs: {MEASURES[table.metric]} with {table.backbone}"
-        note = (
-            f"{table.what}, {MARK} ({table.unit}, {table.n} questions for each dataset). "
-            "Another model and other questions: not comparable with the numbers above, cell by cell."
-        )
-        yield Table.of_texts(table.id, title, ("method", *shared, *([MEAN] if whole else [])), rows, note)
 
 
 Texts = Mapping[str, Callable[[Cell], str]]

@@ -10,7 +10,7 @@ import importlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -49,6 +49,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[CellValue, ...], ...]
     note: str = ""
+    shades: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """Background colours in HTML and PDF, by row and column."""
 
     @classmethod
     def of_texts(
@@ -114,8 +116,15 @@ class Table:
     def to_html(self) -> str:
         """Return an HTML table with all text escaped."""
         head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.texts)
+        body = "".join(
+            "<tr>" + "".join(f"<td{self._style(y, x)}>{escape(cell)}</td>" for x, cell in enumerate(row)) + "</tr>"
+            for y, row in enumerate(self.texts)
+        )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _style(self, row: int, column: int) -> str:
+        colour = self.shades.get((row, column))
+        return f' style="background:{escape(colour)}"' if colour else ""
 
     def to_csv(self) -> str:
         """Return CSV for programs: nothing is rounded, and bounds have columns of their own."""

@@ -21,7 +21,7 @@ from beliefrag.errors import BeliefRAGError, CorpusError, RetrievalError
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval import store
 from beliefrag.retrieval.documents import links_of, printable_path, split_sentences
-from beliefrag.retrieval.filters import LANGUAGE, PATH, Both, Either, Filter, Not, matching_values
+from beliefrag.retrieval.filters import FILE, LANGUAGE, PATH, Both, Either, Filter, Not, matching_values
 from beliefrag.retrieval.languages import ENGLISH, analyse, language_of, query_languages
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
 from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
@@ -264,7 +264,7 @@ class Bm25Index:
         """Yield all passages with their sources, some thousand at a time."""
         for addresses in self._read_addresses():
             with _explained("Passages could not be read", CorpusError):
-                passages = [store.to_passage(self._searcher.doc(address)) for address in addresses]
+                passages = [store.to_read_passage(self._searcher.doc(address)) for address in addresses]
             yield passages
 
     def _read_addresses(self) -> Iterator[list[tantivy.DocAddress]]:
@@ -306,7 +306,7 @@ class Bm25Index:
             case Not():
                 without = (tantivy.Occur.MustNot, self._filter_query(wanted.part))
                 return tantivy.Query.boolean_query([(tantivy.Occur.Must, tantivy.Query.all_query()), without])
-        field, prefix = {PATH: (store.SOURCE, ""), LANGUAGE: (store.LANGUAGE, "")}.get(
+        field, prefix = {PATH: (store.SOURCE, ""), FILE: (store.SOURCE, ""), LANGUAGE: (store.LANGUAGE, "")}.get(
             wanted.name, (store.METADATA, f"{wanted.name}=")
         )
         held = (term.removeprefix(prefix) for term, _ in self._searcher.terms_with_prefix(field, prefix))
@@ -385,7 +385,8 @@ def query_terms(text: str) -> list[str]:
     A repeated word counts once, as in tantivy's parser. For an engine that has the terms of all languages in one field.
     """
     languages = query_languages(text, None)
-    return list(dict.fromkeys([*_english_terms(text, languages), *_other_terms(text, languages)]))
+    english = _english_terms(text, languages)
+    return english + [term for term in _other_terms(text, languages) if term not in english]
 
 
 def _english_terms(text: str, languages: Collection[str]) -> list[str]:

@@ -7,8 +7,9 @@
     VALUE: a word, or any text in quotes; with = and !=, `*` stands for any characters
 
 Numbers are compared as numbers and other values, dates among them, as text without regard to capitals. `path` is the
-file of a passage and `language` its language; every other name is that of its metadata. An engine lists the values that
-a name has, the comparison is made here, and the search gets the values that satisfy it: the same on every engine.
+file of a passage with its folders, `file` the name of that file, and `language` the passage's language; other names are
+those of its metadata. An engine lists the values that a name has, the comparison is made here, and the search gets the
+values that satisfy it: the same on every engine.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from beliefrag.errors import SettingsError
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import Retriever
 
-PATH, LANGUAGE = "path", "language"
+PATH, FILE, LANGUAGE = "path", "file", "language"
 """The names that are no metadata of the reader's."""
 
 _LONGEST, _DEEPEST = 2000, 20
@@ -177,8 +178,20 @@ class _Parser:
         return Not(condition) if operator == "!=" else condition
 
 
+def names_in(wanted: Filter) -> set[str]:
+    """Return the names that a filter compares."""
+    match wanted:
+        case Condition():
+            return {wanted.name}
+        case Not():
+            return names_in(wanted.part)
+    return set().union(*map(names_in, wanted.parts))
+
+
 def matching_values(condition: Condition, values: Iterable[str]) -> list[str]:
     """Return those of the values under a condition's name that satisfy it."""
+    if condition.name == FILE:
+        return [value for value in values if condition.accepts(value.rpartition("/")[2])]
     return [value for value in values if condition.accepts(value)]
 
 

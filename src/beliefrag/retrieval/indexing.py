@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -87,6 +87,8 @@ class IndexReport:
     passages_total: int
     seconds: float
     fingerprint: str
+    languages: Mapping[str, int]
+    """How many passages of the index there are in each language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,7 @@ def index_paths(
                 passages_total=len(writer),
                 seconds=time.monotonic() - began,
                 fingerprint=writer.fingerprint,
+                languages=writer.languages(),
             )
     except EmptyCorpus:
         if made_here:

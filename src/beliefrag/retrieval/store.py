@@ -204,8 +204,8 @@ def to_read_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...
     links = document.get_first(LINKS)
     if not links:
         return passage, sources
-    known = (getattr(passage, each) for each in Passage.__slots__)
-    return ReadPassage(*known, links=bytes(links).decode()), sources
+    known: dict[str, Any] = {name: getattr(passage, name) for name in Passage.__slots__}
+    return ReadPassage(**known, links=bytes(links).decode()), sources
 
 
 def create_store(index: Path) -> None:

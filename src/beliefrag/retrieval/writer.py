@@ -226,6 +226,10 @@ class IndexWriter:
         with explain_write_errors(self.path):
             return write_graph(self.path, self._view(), map_blocks)
 
+    def languages(self) -> dict[str, int]:
+        """Return how many passages there are in each language, as of the last commit."""
+        return self._view().languages
+
     def close(self) -> None:
         """Drop what is uncommitted and let another writer in. Calling it twice is harmless."""
         for end in (self._engine.rollback, self._engine.wait_merging_threads):

@@ -19,8 +19,8 @@ from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_files import read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
-Label = Literal["judge", "f1", "exact_match", "cover"]
-LABELS: tuple[Label, ...] = ("judge", "f1", "exact_match", "cover")
+Label = Literal["judge", "f1", "exact_match", "cover", "agrees"]
+LABELS: tuple[Label, ...] = ("judge", "f1", "exact_match", "cover", "agrees")
 """What can say whether an answer is right. A token F1 counts from one half on."""
 
 

@@ -94,6 +94,8 @@ def split_into_levels(states: StateTable, dimension: str) -> list[dict[str, Any]
     States with the same value stay together, so thirds can differ in size.
     """
     values = states.column(lambda state: getattr(state.belief, dimension))
+    if not len(values):
+        return []
     place = np.searchsorted(np.quantile(values, [1 / 3, 2 / 3]), values, side="left")
     levels: list[dict[str, Any]] = []
     for number, name in enumerate(("low", "middle", "high")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -83,6 +83,9 @@ class FrontierStudy:
         titles = {scope: where if scope == MEAN else shorten(scope) for scope in found.scopes}
         absent = [METHODS.title(method) for method in _PAPER_METHODS if method not in methods]
         notes = [f"Methods of the paper that are not in this run: {', '.join(absent)}."] if absent else []
+        shown = {titles[scope]: means for scope, means in panels.items()}
+        if theirs := _paper_means(methods):
+            shown["the paper: gpt-oss-120b, mean over its six datasets"] = theirs
         return StudyResult(
             sample=sample,
             findings=(
@@ -103,8 +106,8 @@ class FrontierStudy:
             paper_values=tuple(_paper_values(found)),
             paper_note="Theirs are means over six datasets of 100 questions with gpt-oss-120b. Compare the order of "
             "the methods, not the values.",
-            draw=partial(draw_quality_against_tokens, {titles[scope]: means for scope, means in panels.items()}),
-            figure_size=(11.0, 4.4 * ((len(panels) + 1) // 2)),
+            draw=partial(draw_quality_against_tokens, shown),
+            figure_size=(11.0, 4.4 * ((len(shown) + 1) // 2)),
             caption="Mean token F1 against mean tokens per question. The step line joins the methods on the Pareto "
             "front, which have filled marks; bars are 95 % intervals.",
         )
@@ -114,6 +117,14 @@ def _tokens_and_f1(found: Compared, name: str, scope: str) -> tuple[Estimate, Es
     tokens, f1 = (found.mean(name, measure, scope) for measure in ("tokens", "f1"))
     assert tokens is not None and f1 is not None
     return tokens, f1
+
+
+def _paper_means(methods: Sequence[str]) -> dict[str, tuple[Estimate, Estimate]]:
+    """Return the mean tokens and the mean F1 of these methods in the paper; empty if it lacks one of them."""
+    f1, thousands = published_tables()["gpt_oss_f1"].rows, published_tables()["gpt_oss_main_tokens"].rows
+    pairs = {name: (thousands[name].mean, f1[name].mean) for name in methods if name in f1}
+    means = {n: (Estimate(1000 * t), Estimate(f)) for n, (t, f) in pairs.items() if t is not None and f is not None}
+    return means if len(means) == len(methods) else {}
 
 
 def _paper_values(found: Compared) -> Iterator[PaperValue]:

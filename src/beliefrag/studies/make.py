@@ -68,7 +68,7 @@ def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
 
 
 def _explain_missing(
-    runs: Sequence[RequiredRun], existing_run: Path | None, datasets: Sequence[Dataset], settings: Settings
+    runs: Sequence[RequiredRun], existing_run: Path | None, datasets: Sequence[Dataset], unfitted: str
 ) -> str:
     """Return why a study cannot be made; empty if it can."""
     if existing_run is not None:
@@ -77,9 +77,9 @@ def _explain_missing(
         if not any(map(each.kind.includes, datasets)):
             given = f"none of the {len(datasets)} datasets given is" if datasets else "none is given"
             return f"it needs {each.kind.description}, and {given} of them."
-    if any(each.needs_fitted_value for each in runs) and (name := _find_unfitted(settings)):
+    if any(each.needs_fitted_value for each in runs) and unfitted:
         return (
-            f"it needs a fitted retrieval value, and the calibration {name} has none. Fit one with "
+            f"it needs a fitted retrieval value, and the calibration {unfitted} has none. Fit one with "
             "'beliefrag calibrate collect' and 'beliefrag calibrate fit', and name it with --set calibration=FILE."
         )
     return ""
@@ -281,6 +281,7 @@ def prepare_studies(
     spec: RunSpec | None = None,
     label: Label = "f1",
     concurrency: int | None = None,
+    checks_calibration: bool = True,
 ) -> PreparedStudies:
     """Find which runs studies need, which existing runs can be used, and which studies cannot be made.
 
@@ -293,6 +294,8 @@ def prepare_studies(
         spec: Questions, seed, splits, judge and replay of the runs; by default all questions and no judge.
         label: The measure that says whether an answer is right.
         concurrency: Most calls at a time.
+        checks_calibration: Whether studies that need a fitted retrieval value are left out without one. An estimate
+            that is made before anything is fitted counts them.
     """
     settings = settings or use_server_model(load_settings({}).settings)
     form = build_verifier(settings.verifier or default_verifier(settings.model))
@@ -300,7 +303,9 @@ def prepare_studies(
     datasets = tuple(each if isinstance(each, Dataset) else load_dataset(Path(each)) for each in data)
     source = None if existing_run is None else Path(existing_run)
     required = {study.name: study.options.required_runs(context) for study in studies}
-    reasons = {name: _explain_missing(each, source, datasets, settings) for name, each in required.items()}
+    needs_value = any(run.needs_fitted_value for each in required.values() for run in each)
+    unfitted = _find_unfitted(settings) if checks_calibration and needs_value and source is None else ""
+    reasons = {name: _explain_missing(each, source, datasets, unfitted) for name, each in required.items()}
     left_out = {name: why for name, why in reasons.items() if why}
     if len(left_out) == len(studies):
         name, why = next(iter(left_out.items()))

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply
+from beliefrag.policy import NEUTRAL_RELEVANCE
 from beliefrag.prompts import Repairs
 from beliefrag.registry import Registry
 from beliefrag.types import Observation, Passage
@@ -25,8 +27,10 @@ __all__ = [
     "DRAFT_FORMS",
     "VERIFIERS",
     "Asker",
+    "Look",
     "VerifierForm",
     "build_verifier",
+    "judge_alike",
     "read_ids",
     "read_score",
 ]
@@ -55,6 +59,25 @@ class Asker(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a form looks at: the passages as a prompt shows them, and what the search says of them."""
+
+    passages: Sequence[Passage]
+    """In the order of the evidence block, with the text that it shows."""
+    retained: Sequence[Passage]
+    """All passages that are retained, whole."""
+    scores: Sequence[float]
+    """How relevant the search finds each of the retained ones, from 0 to 1."""
+    beyond: float = 0.0
+    """The share of the latest search's scores that went to candidates which are not retained."""
+
+
+def judge_alike(passages: Sequence[Passage]) -> Look:
+    """Return a look at passages that no search has judged."""
+    return Look(passages, passages, [NEUTRAL_RELEVANCE] * len(passages))
+
+
 class VerifierForm(Protocol):
     """One way to find out support, conflict, gap, uncertainty and the unhelpful passages."""
 
@@ -68,8 +91,8 @@ class VerifierForm(Protocol):
         """The templates it uses: a calibration holds for these words only."""
         ...
 
-    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
-        """Look at the passages, in the order of the evidence block; the fields are safe to put into a prompt."""
+    async def observe(self, asker: Asker, fields: Mapping[str, str], look: Look) -> Observation:
+        """Look at the passages; the fields are safe to put into a prompt."""
         ...
 
 

@@ -15,8 +15,8 @@ from typing import ClassVar
 from beliefrag.errors import ReplyError
 from beliefrag.models.protocol import ChatReply, TokenProbability
 from beliefrag.prompts import Repairs, escape, evidence_block, read_answer
-from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker
+from beliefrag.types import Observation
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, Look
 from beliefrag.verifiers.draft import require_tokens
 
 
@@ -42,17 +42,17 @@ class Probability:
     The model's yes is not calibrated: on some questions every passage stays below one half, the needed one too.
     """
 
-    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+    async def observe(self, asker: Asker, fields: Mapping[str, str], look: Look) -> Observation:
         """Ask whether each passage helps, then for an answer, then whether the passages bear it out.
 
         There is conflict only as far as "no, they do not agree" is likelier than yes: undecided is not torn.
         """
         helps = [
             await ask_yes_or_no(asker, "verifier_helps", {**fields, "evidence": evidence_block([passage])})
-            for passage in passages
+            for passage in look.passages
         ]
         least = min(self.helps, max(helps) - self.margin)
-        helpful = [passage for passage, p in zip(passages, helps, strict=True) if p >= least]
+        helpful = [passage for passage, p in zip(look.passages, helps, strict=True) if p >= least]
         draft, confidence = await asker.ask("verifier", "answer", fields, read_draft, top_logprobs=1)
         whole = {**fields, "draft": escape(draft)}
         support = await ask_yes_or_no(asker, "verifier_support", whole)
@@ -65,7 +65,7 @@ class Probability:
             conflict=max(0.0, 1.0 - 2.0 * agree),
             uncertainty=1.0 - confidence,
             gap=1.0 - complete,
-            unhelpful=tuple(passage.id for passage in passages if passage not in helpful),
+            unhelpful=tuple(passage.id for passage in look.passages if passage not in helpful),
             draft=draft,
         )
 

@@ -7,6 +7,7 @@ sentences that speak of question and draft. Two things are not asked, because a 
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,10 @@ from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import Repairs, escape, evidence_block
 from beliefrag.registry import TypicalCost
 from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker
-from beliefrag.verifiers.draft import measure_confidence, read_with_tokens, require_tokens
+from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, Look
+from beliefrag.verifiers.draft import read_with_tokens, require_tokens
 from beliefrag.verifiers.probability import read_probability_of_yes
+from beliefrag.verifiers.reading import calm
 
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
@@ -61,16 +63,16 @@ class Slots:
     name: ClassVar[str] = "slots"
     prompts: ClassVar[tuple[str, ...]] = ("answer", "verifier_slots")
 
-    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+    async def observe(self, asker: Asker, fields: Mapping[str, str], look: Look) -> Observation:
         """Ask for an answer, which is the answer if it comes to that, and for the form over evidence and answer."""
         read = partial(read_with_tokens, form=self.name)
         draft, tokens = await asker.ask("verifier", "answer", fields, read, top_logprobs=ALTERNATIVES)
-        confidence = measure_confidence(draft, tokens)
-        nearest = [each.shown for each in pack_passages(f"{fields['question']} {draft}", passages, _FORM_WORDS)]
+        confidence = min(math.exp(min(0.0, token.logprob)) for token in tokens) * calm(draft, tokens)
+        nearest = [each.shown for each in pack_passages(f"{fields['question']} {draft}", look.passages, _FORM_WORDS)]
         odds = await asker.ask(
             "verifier",
             "verifier_slots",
-            {**fields, "evidence": evidence_block(nearest or passages), "draft": escape(draft)},
+            {**fields, "evidence": evidence_block(nearest or look.passages), "draft": escape(draft)},
             _read_slots,
             schema=_SCHEMA,
             top_logprobs=ALTERNATIVES,
@@ -81,7 +83,7 @@ class Slots:
             conflict=0.0,
             uncertainty=1.0 - confidence,
             gap=1.0 - odds["complete"],
-            unhelpful=() if is_settled else find_unhelpful(fields["question"], passages),
+            unhelpful=() if is_settled else find_unhelpful(fields["question"], look.passages),
             draft=draft,
         )
 

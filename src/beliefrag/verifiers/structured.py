@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from beliefrag.models.protocol import ChatReply
 from beliefrag.prompts import Repairs, read_json_object
 from beliefrag.registry import TypicalCost
-from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker, read_ids, read_score
+from beliefrag.types import Observation
+from beliefrag.verifiers import VERIFIERS, Asker, Look, read_ids, read_score
 
 SCORES = ("support", "conflict", "gap", "uncertainty")
 
@@ -30,7 +30,7 @@ class Structured:
     out_of: ClassVar[float] = 1.0
     number: ClassVar[str] = "number"
 
-    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+    async def observe(self, asker: Asker, fields: Mapping[str, str], look: Look) -> Observation:
         """Ask once."""
 
         def read(reply: ChatReply, repairs: Repairs) -> Observation:
@@ -38,10 +38,10 @@ class Structured:
             support, conflict, gap, uncertainty = (
                 read_score(found, name, repairs, out_of=self.out_of) for name in SCORES
             )
-            unhelpful = read_ids(found.get("unhelpful_doc_ids"), passages, repairs)
+            unhelpful = read_ids(found.get("unhelpful_doc_ids"), look.passages, repairs)
             return Observation(support, conflict, uncertainty, gap, unhelpful)
 
-        return await asker.ask("verifier", self.prompts[0], fields, read, schema=self._schema(len(passages)))
+        return await asker.ask("verifier", self.prompts[0], fields, read, schema=self._schema(len(look.passages)))
 
     def _schema(self, shown: int) -> dict[str, Any]:
         # The ids come before the scores: a small model scores better once it has looked at each passage.

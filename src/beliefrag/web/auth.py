@@ -12,7 +12,7 @@ import ipaddress
 import os
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
@@ -23,10 +23,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beliefrag.errors import SettingsError
+from beliefrag.settings import TokenRule
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import refuse
 
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
+GROUPS = "beliefrag.groups"
+"""Where the scope of a request holds the groups of its token."""
 _MIN_TOKEN = 16
 _MAX_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
@@ -81,6 +84,20 @@ def read_token(file: Path | None, host: str) -> str | None:
             remedy="Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'.",
         )
     return token
+
+
+def read_readers(rules: Sequence[TokenRule], host: str) -> dict[str, frozenset[str]] | None:
+    """Read the tokens of clients with their groups; None where the settings name none."""
+    readers: dict[str, frozenset[str]] = {}
+    for rule in rules:
+        token = read_token(rule.file, host)
+        assert token is not None
+        if token in readers:
+            raise SettingsError(
+                f"The token in {rule.file} is in another file, too.", remedy="Give each client its own."
+            )
+        readers[token] = frozenset(rule.groups)
+    return readers or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +191,8 @@ class ServerAuth:
     hosts: AllowedHosts
     token: str | None = None
     browser: BrowserKey | None = None
+    readers: Mapping[str, frozenset[str]] | None = None
+    """The tokens of clients with different rights, in place of the one token, and their groups."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or refuse it."""
@@ -210,9 +229,14 @@ class ServerAuth:
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self.token is None or scope["path"] in _OPEN_PATHS:
+        known: Mapping[str, frozenset[str]] = {} if self.token is None else {self.token: frozenset()}
+        known = known if self.readers is None else self.readers
+        if scope["path"] in _OPEN_PATHS or (self.token is None and self.readers is None):
             return
-        if not (_is_same(given.strip(), self.token) and scheme.lower() == "bearer"):
+        # All tokens are compared, so that the time does not tell which one came near.
+        groups = [groups for token, groups in known.items() if _is_same(given.strip(), token)]
+        scope[GROUPS] = groups[0] if groups else frozenset()
+        if not (groups and scheme.lower() == "bearer"):
             words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
             raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from beliefrag.errors import BeliefRAGError
 from beliefrag.opening import Assembly, change_policy
+from beliefrag.retrieval.filters import PATH, names_in, parse_filter
 from beliefrag.settings import AnswerStyle
 from beliefrag.types import Turn
 from beliefrag.web.problems import HttpProblem
@@ -34,7 +35,17 @@ class RequestBudget(StrictBody):
     tokens: _Count | None = Field(default=None, description="most tokens before the final answer")
 
 
-class RequestSettings(StrictBody):
+class LimitedBody(StrictBody):
+    """A body that may limit searches."""
+
+    where: str | None = Field(
+        default=None,
+        max_length=2_000,
+        description="only search such passages, by their metadata: type=pdf and year>=2024",
+    )
+
+
+class RequestSettings(LimitedBody):
     """Settings that every client may send with a question, within the server's limits."""
 
     budget: RequestBudget = RequestBudget()
@@ -65,9 +76,9 @@ History = Annotated[
 ]
 
 
-def read_history(turns: Sequence[TurnBody], service: AnswerService) -> tuple[Turn, ...]:
+def read_history(turns: Sequence[TurnBody], service: AnswerService, assembly: Assembly) -> tuple[Turn, ...]:
     """Return the turns that a client sends, with the passages of those whose answers this server still has."""
-    return tuple(Turn(turn.question, turn.answer, service.kept_passages(turn.id)) for turn in turns)
+    return tuple(Turn(turn.question, turn.answer, service.kept_passages(turn.id, assembly)) for turn in turns)
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
@@ -81,10 +92,23 @@ def check_question(text: str, service: AnswerService, *, field: str | None = Non
     return text
 
 
-def assembly_for_request(service: AnswerService, wanted: RequestSettings | None) -> Assembly:
-    """Return the server's assembly under the settings that a request asks for, if the server can meet them."""
+def limit_assembly(assembly: Assembly, where: str | None) -> Assembly:
+    """Return an assembly whose searches are limited by a request's filter, beside the limits of the server."""
+    if not where:
+        return assembly
+    try:
+        if PATH in names_in(parse_filter(where)):
+            raise _refusal("where", "The folders of this server are not shown.", remedy="Compare file, not path.")
+        return assembly.limit(where)
+    except BeliefRAGError as error:
+        raise _refusal("where", error.message, remedy=error.remedy) from None
+
+
+def assembly_for_request(service: AnswerService, wanted: RequestSettings | None, scope: Mapping[str, Any]) -> Assembly:
+    """Return what the client may search, under the settings that its request asks for, if the server can meet them."""
+    assembly = service.assembly_for(scope)
     if wanted is None:
-        return service.assembly
+        return assembly
     settings, max_error = service.settings, wanted.max_error
     budget = wanted.budget.model_dump(exclude_none=True)
     for name, value in budget.items():
@@ -101,7 +125,7 @@ def assembly_for_request(service: AnswerService, wanted: RequestSettings | None)
             raise _refusal("max_error", words, code="weaker_guarantee")
         given["max_error"] = max_error
     try:
-        return change_policy(service.assembly, settings.model_copy(update=given))
+        return limit_assembly(change_policy(assembly, settings.model_copy(update=given)), wanted.where)
     except ValueError as error:
         raise _refusal("", f"{error}.") from None
     except BeliefRAGError as error:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.types import Receive
 
 from beliefrag.answering.conversation import make_turn
 from beliefrag.engine import loop
-from beliefrag.opening import Assembly, change_policy
+from beliefrag.opening import Assembly, change_policy, reopen_passages
 from beliefrag.record import Episode, Progress
+from beliefrag.retrieval import EmptyCorpus, Retriever
+from beliefrag.retrieval.watching import watch_paths
 from beliefrag.settings import Settings
 from beliefrag.types import Budget, Hit, Question, Turn
+from beliefrag.web.auth import GROUPS
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
+_log = logging.getLogger(__name__)
+NOBODY: frozenset[str] = frozenset()
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
 _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
@@ -108,29 +117,70 @@ class EpisodeObserver(Protocol):
 class AnswerService:
     """One assembly with its settings, whose budget is lowered to the limits, and the clients that want answers."""
 
-    def __init__(self, assembly: Assembly, settings: Settings, limits: ServerLimits) -> None:
+    def __init__(
+        self,
+        assembly: Assembly | Mapping[frozenset[str], Assembly],
+        settings: Settings,
+        limits: ServerLimits,
+    ) -> None:
         lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
         self.limits = limits
         style = settings.answer_style or "sentence"
         changed = {"budget": replace(settings.budget, **lowered), "answer_style": style}
         self.settings = settings.model_copy(update=changed)
-        self.assembly = change_policy(assembly, self.settings)
+        self._kept: dict[str, tuple[Retriever, tuple[Hit, ...]]] = {}
+        """The passages that the latest answers rest on, by the id of their request, and what searched them."""
+        self.replace_passages(assembly)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue)
         self.draining = False
+        self._closing = threading.Event()
         self._running: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._model_failed_at = float("-inf")
-        self._kept: dict[str, tuple[Hit, ...]] = {}
-        """The passages that the latest answers rest on, by the id of their request."""
 
-    def kept_passages(self, request_id: str) -> tuple[Hit, ...]:
-        """Return the passages that were read for one of the latest answers; none if it is not among them."""
-        return self._kept.get(request_id, ())
+    def kept_passages(self, request_id: str, assembly: Assembly) -> tuple[Hit, ...]:
+        """Return the passages that were read for one of the latest answers; none if it is not among them.
 
-    def replace_passages(self, assembly: Assembly) -> None:
+        They are kept for who searches with the same rights and filter: a retriever searches with one of each.
+        """
+        retriever, found = self._kept.get(request_id, (None, ()))
+        return found if retriever is assembly.harness.retriever else ()
+
+    def replace_passages(self, assembly: Assembly | Mapping[frozenset[str], Assembly]) -> None:
         """Use another version of the passages for the next questions; running episodes keep the one they have."""
         self._kept.clear()
-        self.assembly = change_policy(assembly, self.settings)
+        held = assembly if isinstance(assembly, Mapping) else {NOBODY: assembly}
+        self._by_groups = {groups: change_policy(each, self.settings) for groups, each in held.items()}
+        self._has_rights = isinstance(assembly, Mapping)
+        self._without_documents = ""
+        self.updated_at = datetime.now(UTC)
+        """When the passages were opened."""
+
+    def follow(self, docs: Sequence[Path] | None, index: Path | None) -> None:
+        """Take in changes of the documents or the index from now on, in a thread; the old passages answer meanwhile."""
+        paths = [*(docs or ()), *([index] if index else ())]
+
+        def take_in_changes() -> None:
+            for _ in watch_paths(paths, self._closing, index=index is not None):
+                try:
+                    self.replace_passages(reopen_passages(self.assembly, docs=docs, index=index))
+                except Exception as error:
+                    # The old passages stay in use, and the next change is a new chance.
+                    _log.warning("documents cannot be updated", extra={"fields": {"error": str(error)}})
+                    if docs and (isinstance(error, EmptyCorpus) or not all(path.exists() for path in docs)):
+                        self._without_documents = "The documents are gone, or none of them can be read."
+
+        if paths:
+            threading.Thread(target=take_in_changes, name="documents", daemon=True).start()
+
+    @property
+    def assembly(self) -> Assembly:
+        """The assembly of a client without rights: where clients have rights, it has no passages."""
+        return self._by_groups[NOBODY]
+
+    def assembly_for(self, scope: Mapping[str, Any]) -> Assembly:
+        """Return the assembly with what the client of a request may read."""
+        return self._by_groups[scope.get(GROUPS, NOBODY)] if self._has_rights else self.assembly
 
     def model_is_ready(self) -> bool:
         """Return whether the last calls to the model went well. The model is not asked: that would cost tokens."""
@@ -138,6 +188,8 @@ class AnswerService:
 
     async def index_is_ready(self) -> bool:
         """Return whether a search works."""
+        if self._without_documents:
+            return False
         try:
             await asyncio.to_thread(self.assembly.harness.retriever.search, "ready", 1)
         except Exception:
@@ -163,8 +215,9 @@ class AnswerService:
 
         The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
         """
-        if self.draining:
-            raise _shutting_down()
+        if self.draining or self._without_documents:
+            gone = _later(503, "no_documents", self._without_documents)
+            raise _shutting_down() if self.draining else gone
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
@@ -183,7 +236,7 @@ class AnswerService:
                         else:
                             on_event(event)
             self._judge_model(last)
-            self._keep(request_id, last)
+            self._keep(request_id, last, assembly)
             ending = str(last.outcome)
         except HttpProblem:
             ending = ""  # refused: no episode began
@@ -216,12 +269,13 @@ class AnswerService:
 
     async def aclose(self) -> None:
         """Close the model, and the retriever that was opened for it."""
+        self._closing.set()
         await self.assembly.aclose()
 
-    def _keep(self, request_id: str, episode: Episode) -> None:
+    def _keep(self, request_id: str, episode: Episode, assembly: Assembly) -> None:
         # A client may choose the id of its request; it must not take another answer's place.
         if request_id and episode.finished:
-            self._kept.setdefault(request_id, make_turn(episode).found)
+            self._kept.setdefault(request_id, (assembly.harness.retriever, make_turn(episode).found))
             while len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
 

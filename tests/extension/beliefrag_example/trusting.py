@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from beliefrag.types import Observation, Passage
-from beliefrag.verifiers import VERIFIERS, Asker
+from beliefrag.types import Observation
+from beliefrag.verifiers import VERIFIERS, Asker, Look
 
 
 @VERIFIERS.register("trusting", title="Trusting", summary="Believes all evidence, without a model call.")
@@ -19,6 +19,6 @@ class Trusting:
     prompts: ClassVar[tuple[str, ...]] = ()
     support: float = 1.0
 
-    async def observe(self, asker: Asker, fields: Mapping[str, str], passages: Sequence[Passage]) -> Observation:
+    async def observe(self, asker: Asker, fields: Mapping[str, str], look: Look) -> Observation:
         """The same for every evidence."""
         return Observation(self.support, conflict=0.0, uncertainty=0.0, gap=1.0 - self.support)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 
 import bm25s
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from beliefrag.errors import RetrievalError
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.bm25 import passage_terms, query_terms
+from beliefrag.retrieval.filters import parse_filter
 from beliefrag.types import Passage
 from tests.support.engines import EngineUnderTest
 
@@ -196,3 +198,33 @@ def test_searches_from_many_threads_agree(engine: EngineUnderTest) -> None:
     for each in threads:
         each.join(timeout=120)
     assert [found[part] for part in range(6)] == [expected] * 6
+
+
+def test_a_filter_limits_the_search_itself(engine: EngineUnderTest) -> None:
+    passages = [
+        replace(each, metadata=(("year", str(2000 + place)), ("tag", "a'; --")))
+        for place, each in enumerate(make_passages(60))
+    ]
+    engine.fill(passages)
+    retriever = engine.open()
+    whole = {hit.passage: hit.score for hit in retriever.search("river bridge tower", 60)}
+    for where, holds in {
+        "year>=2030 and year<2050": lambda place: 30 <= place < 50,
+        "path=book-1 or not (year<2058)": lambda place: place % 3 == 1 or place >= 58,
+        'tag="a\'; --" and language=en and year!=2003 and file!=book-2': lambda place: place % 3 != 2 and place != 3,
+        "tag=b": lambda place: False,
+    }.items():
+        hits = retriever.where(parse_filter(where)).search("river bridge tower", 60)
+        wanted = {each for place, each in enumerate(passages) if holds(place)} & whole.keys()
+        assert {hit.passage for hit in hits} == wanted, where
+        # Frequencies are those of the whole corpus.
+        assert all(hit.score == pytest.approx(whole[hit.passage], rel=1e-5) for hit in hits)
+
+
+def test_changed_metadata_replaces_the_old(engine: EngineUnderTest) -> None:
+    first, *others = make_passages(9)
+    for year in ("2001", "2002"):
+        engine.fill([replace(first, metadata=(("year", year),)), *others])
+    retriever = engine.open()
+    assert not retriever.where(parse_filter("year=2001")).search(first.text, 5)
+    assert [hit.passage.id for hit in retriever.where(parse_filter("year=2002")).search(first.text, 5)] == [first.id]

@@ -15,6 +15,8 @@ from beliefrag.errors import CorpusError, RetrievalError, SettingsError
 from beliefrag.file_lock import hold_lock
 from beliefrag.policy import ScoreScale
 from beliefrag.retrieval.bm25 import SAMPLE_PASSAGES, Bm25Index, make_question, measure_score_scale, query_terms
+from beliefrag.retrieval.filters import LANGUAGE, Filter
+from beliefrag.retrieval.languages import language_of
 from beliefrag.retrieval.protocol import Retriever, check_depth
 from beliefrag.retrieval.store import PassageRow
 from beliefrag.settings import cache_dir
@@ -85,6 +87,26 @@ class IndexState(NamedTuple):
 def content_of(passage: Passage) -> str:
     """Return the text that is searched: title and text."""
     return f"{passage.title}\n{passage.text}"
+
+
+def metadata_of(passage: Passage) -> tuple[str, ...]:
+    """Return the metadata of a passage and its language, each value as `NAME=VALUE`."""
+    values = [f"{name}={value}" for name, value in passage.metadata if name != LANGUAGE]
+    return (*values, f"{LANGUAGE}={language_of(passage)}")
+
+
+def read_metadata(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return metadata from what an engine holds of it; the language is for searches."""
+    pairs = (each.partition("=")[::2] for each in values)
+    return tuple((name, value) for name, value in pairs if name != LANGUAGE)
+
+
+def check_filterable(options: EngineOptions) -> None:
+    """Raise SettingsError if the index is the user's own: its fields are not known."""
+    if options.is_own:
+        raise SettingsError(
+            "An index or table of your own has no metadata that a filter knows.", remedy="Leave the filter out."
+        )
 
 
 def id_key(passage_id: str) -> int:
@@ -206,6 +228,14 @@ class EngineRetriever:
         """Yield key, id, title and text of all passages, some thousand at a time."""
         for page in self.engine.read_passages():
             yield [PassageRow(id_key(each.id), each.id, each.title, each.text, each.source) for each in page]
+
+    def where(self, wanted: Filter) -> EngineRetriever:
+        """Return the same index, of which searches find the passages that a filter describes."""
+        return replace(self, engine=self.engine.where(wanted))
+
+    def limited_keys(self) -> list[int]:
+        """Return the keys of the passages that searches are limited to."""
+        return [id_key(each) for each in self.engine.limited_ids()]
 
     def close(self) -> None:
         """Close the connections."""

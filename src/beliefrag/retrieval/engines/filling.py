@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from beliefrag.errors import SettingsError
 from beliefrag.retrieval.documents import Unreadable
+from beliefrag.retrieval.engines.engine_retriever import metadata_of
 from beliefrag.retrieval.indexing import (
     IndexProgress,
     IndexReport,
@@ -40,10 +41,12 @@ _WRITERS = {"opensearch": "OpenSearchWriter", "postgres": "PostgresWriter"}
 
 
 class Held(NamedTuple):
-    """What an index holds under an id: the digest of the passage, and the sources that it came from."""
+    """What an index holds under an id: the digest of the passage, its sources and its metadata."""
 
     digest: int
     sources: tuple[str, ...]
+    metadata: tuple[str, ...] = ()
+    """Each value as `NAME=VALUE`."""
 
 
 @dataclass
@@ -88,7 +91,7 @@ def fill(
                     passage, new = _choose_id(given, sources, writer, held, is_ours)
                     old = held.get(passage.id)
                     kept.add(passage.id)
-                    if old is None or old.digest != new.digest:
+                    if old is None or (old.digest, old.metadata) != (new.digest, new.metadata):
                         changes.puts.append((passage, new))
                         replaced += old is not None
                     elif set(old.sources) != set(new.sources):
@@ -115,7 +118,7 @@ def _choose_id(
         digest, old = passage_digest(passage), held.get(passage.id)
         others = tuple(source for source in old.sources if not is_ours(source)) if old else ()
         if old is None or old.digest == digest or not others:
-            return passage, Held(digest, tuple(dict.fromkeys((*sources, *others))))
+            return passage, Held(digest, tuple(dict.fromkeys((*sources, *others))), metadata_of(passage))
         passage = replace(passage, id=f"{passage.id}~{digest >> 224:08x}")
         held.update(writer.find([passage.id]))
 

@@ -7,6 +7,7 @@ that they name. A query is only ever the text of a `match`, which has no syntax.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +25,13 @@ from beliefrag.retrieval.engines.engine_retriever import (
     EngineOptions,
     IndexState,
     check_address,
+    check_filterable,
     one_line,
     open_on_engine,
+    read_metadata,
 )
 from beliefrag.retrieval.engines.filling import Changes, Held
+from beliefrag.retrieval.filters import FILE, PATH, Both, Either, Filter, Not, matching_values
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import EMPTY, CorpusState
 from beliefrag.retrieval.writer import IndexBusy
@@ -48,13 +52,14 @@ with explain_missing_extra("Search on OpenSearch and Elasticsearch", "opensearch
 if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_HITS = 100_000
 """How many hits one search of an index of ours may return."""
 _PAGE = 1000
 _RETRIES = 3
 _CONNECTIONS = 8
 _OUR_FIELDS = ("title", "text", "sources")
+_METADATA = "metadata"
 _STATE = "state"
 _BUSY = (429, 502, 503, 504)
 
@@ -157,6 +162,7 @@ class OpenSearchIndex:
         self._options = options
         self._name = options.index
         self._client = _make_client(options)
+        self._limits: list[dict[str, Any]] = []
         self._fields = (options.title, options.text, options.source) if options.is_own else _OUR_FIELDS
         with self._explain():
             version = self._client.info()["version"]
@@ -191,9 +197,51 @@ class OpenSearchIndex:
 
     def _match(self, query: str) -> dict[str, Any]:
         if not self._options.is_own:
-            return {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
+            words = {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
+            return {"bool": {"must": [words], "filter": self._limits}} if self._limits else words
         words = " ".join(query_words(query))
         return {"multi_match": {"query": words, "fields": self._searched, "type": "most_fields"}}
+
+    def where(self, wanted: Filter) -> OpenSearchIndex:
+        """Return the same index, of which searches find the passages that a filter describes."""
+        check_filterable(self._options)
+        view = copy.copy(self)
+        view._limits = [*self._limits, self._condition(wanted)]
+        return view
+
+    def _condition(self, wanted: Filter) -> dict[str, Any]:
+        match wanted:
+            case Both():
+                return {"bool": {"filter": list(map(self._condition, wanted.parts))}}
+            case Either():
+                return {"bool": {"should": list(map(self._condition, wanted.parts)), "minimum_should_match": 1}}
+            case Not():
+                return {"bool": {"must_not": [self._condition(wanted.part)]}}
+        is_source = wanted.name in (PATH, FILE)
+        field, prefix = ("sources", "") if is_source else (_METADATA, f"{wanted.name}=")
+        held = (each.removeprefix(prefix) for each in self._values_of(field) if each.startswith(prefix))
+        return {"terms": {field: [f"{prefix}{value}" for value in matching_values(wanted, held)]}}
+
+    def _values_of(self, field: str) -> Iterator[str]:
+        """Yield the distinct values of a field, page by page."""
+        after: dict[str, Any] = {}
+        while True:
+            values = {"size": _PAGE, "sources": [{"held": {"terms": {"field": field}}}], **after}
+            with self._explain():
+                body = {"size": 0, "aggs": {"held": {"composite": values}}}
+                reply = self._client.search(index=self._name, body=body)
+                self._check_whole(reply)
+            found = reply["aggregations"]["held"]
+            yield from (each["key"]["held"] for each in found["buckets"])
+            if len(found["buckets"]) < _PAGE:
+                return
+            after = {"after": found["after_key"]}
+
+    def limited_ids(self) -> list[str]:
+        """Return the ids of the passages that searches are limited to."""
+        query = {"query": {"bool": {"filter": self._limits}}, "_source": False}
+        with self._explain():
+            return [hit["_id"] for hit in helpers.scan(self._client, query=query, index=self._name, size=_PAGE)]
 
     def _search(self, query: str, limit: int, fields: Sequence[str]) -> tuple[list[dict[str, Any]], IndexState]:
         options, here = self._options, {"index": self._name}
@@ -242,7 +290,8 @@ class OpenSearchIndex:
         raise RetrievalError(f"The search in {self._name} failed: {problem}.", remedy=remedy)
 
     def _passage(self, hit: Mapping[str, Any]) -> Passage:
-        return Passage(self._id(hit), *(_field(hit["_source"], each) for each in self._fields))
+        metadata = () if self._options.is_own else read_metadata(hit["_source"].get(_METADATA, ()))
+        return Passage(self._id(hit), *(_field(hit["_source"], each) for each in self._fields), metadata=metadata)
 
     def _id(self, hit: Mapping[str, Any]) -> str:
         # The id of a document of ours is that of its passage.
@@ -250,7 +299,7 @@ class OpenSearchIndex:
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
         """Return the best passages and the state of the index, in one request."""
-        hits, state = self._search(query, limit, (self._options.id, *self._fields))
+        hits, state = self._search(query, limit, (self._options.id, *self._fields, _METADATA))
         return [(self._passage(hit), float(hit["_score"])) for hit in hits], state
 
     def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
@@ -329,7 +378,7 @@ class OpenSearchWriter:
 
     def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
         """Return what the index holds under these ids."""
-        found = _fetch_documents(self._client, self._options.index, ids, _source_includes="digest,sources")
+        found = _fetch_documents(self._client, self._options.index, ids, _source_includes="digest,sources,metadata")
         return {each["_id"]: _held(each["_source"]) for each in found}
 
     def write(self, changes: Changes) -> None:
@@ -348,6 +397,7 @@ class OpenSearchWriter:
                 "terms": " ".join(passage_terms(passage)),
                 "sources": list(held.sources),
                 "digest": f"{held.digest:x}",
+                _METADATA: list(held.metadata),
             }
             actions.append({"_op_type": "index", "_id": passage.id, "_source": value})
         # Raising at once would keep the library from sending refused documents again.
@@ -365,7 +415,7 @@ class OpenSearchWriter:
     def read_all(self) -> Iterator[tuple[str, Held]]:
         """Yield what the index holds."""
         self._client.indices.refresh(index=self._options.index)
-        query = {"query": {"match_all": {}}, "_source": ["digest", "sources"]}
+        query = {"query": {"match_all": {}}, "_source": ["digest", "sources", _METADATA]}
         for hit in helpers.scan(self._client, query=query, index=self._options.index, size=_PAGE):
             yield hit["_id"], _held(hit["_source"])
 
@@ -400,7 +450,7 @@ class OpenSearchWriter:
 
 
 def _held(value: Mapping[str, Any]) -> Held:
-    return Held(int(value["digest"], 16), tuple(value["sources"]))
+    return Held(int(value["digest"], 16), tuple(value["sources"]), tuple(value[_METADATA]))
 
 
 _STORED = {"type": "keyword", "index": False, "doc_values": False}
@@ -422,7 +472,8 @@ _PASSAGES_BODY = {
             "title": {"type": "text", "index": False},
             "text": {"type": "text", "index": False},
             "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
-            "sources": _STORED,
+            "sources": {"type": "keyword"},
+            "metadata": {"type": "keyword"},
             "digest": _STORED,
         },
     },

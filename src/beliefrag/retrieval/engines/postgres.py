@@ -6,6 +6,7 @@ table of the user's own is searched through the BM25 index that it has.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,11 +21,14 @@ from beliefrag.retrieval.engines.engine_retriever import (
     EngineOptions,
     IndexState,
     check_address,
+    check_filterable,
     content_of,
     one_line,
     open_on_engine,
+    read_metadata,
 )
 from beliefrag.retrieval.engines.filling import Changes, Held
+from beliefrag.retrieval.filters import FILE, PATH, Both, Either, Filter, Not, matching_values
 from beliefrag.retrieval.protocol import RETRIEVERS, Retriever
 from beliefrag.retrieval.store import CorpusState
 from beliefrag.retrieval.writer import QUICKLY_REWRITTEN, IndexBusy
@@ -44,7 +48,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 _PG_SEARCH = "pg_search"
 _PG_TEXTSEARCH = "pg_textsearch"
-_FORMAT = 1
+_FORMAT = 2
 _BUILD_SECONDS = 24 * 3600.0
 _PAGE = 5000
 _CONNECTIONS = 8
@@ -138,6 +142,7 @@ class PostgresTable:
         check_address(options.url, schemes=("postgresql", "postgres"), variable="PGPASSWORD")
         self._options = options
         self._table, self._state, _ = options.names
+        self._limit: tuple[sql.Composable, Mapping[str, Any]] | None = None
         with self._explain():
             self._pool = _open_pool(options)
         try:
@@ -191,7 +196,7 @@ class PostgresTable:
         self.identity = Bm25Index.identity
         self._query = self._our_query()
         self._columns: sql.Composable = sql.SQL(
-            "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], '')"
+            "id, title, substr(content, char_length(title) + 2), coalesce(sources[1], ''), metadata"
         )
         self._id = sql.Identifier("id")
 
@@ -236,21 +241,70 @@ class PostgresTable:
         score = sql.SQL("pdb.score({})").format(sql.Identifier(key))
         return score, sql.SQL("WHERE {}").format(where), sql.SQL("score DESC, {}").format(self._id)
 
+    def where(self, wanted: Filter) -> PostgresTable:
+        """Return the same table, of which searches find the passages that a filter describes."""
+        check_filterable(self._options)
+        values: dict[str, Any] = dict(self._limit[1]) if self._limit else {}
+        condition = self._condition(wanted, values)
+        if self._limit:
+            condition = sql.SQL("({} AND {})").format(self._limit[0], condition)
+        view = copy.copy(self)
+        view._limit = (condition, values)
+        return view
+
+    def _condition(self, wanted: Filter, values: dict[str, Any]) -> sql.Composable:
+        """Return a filter as a condition; the values that it compares with are parameters, put into `values`."""
+        match wanted:
+            case Both() | Either():
+                parts = [self._condition(part, values) for part in wanted.parts]
+                return sql.SQL("({})").format(sql.SQL(" AND " if isinstance(wanted, Both) else " OR ").join(parts))
+            case Not():
+                return sql.SQL("NOT {}").format(self._condition(wanted.part, values))
+        column = sql.Identifier("sources" if wanted.name in (PATH, FILE) else "metadata")
+        prefix = "" if wanted.name in (PATH, FILE) else f"{wanted.name}="
+        statement = sql.SQL("SELECT DISTINCT held FROM {}, unnest({}) AS held WHERE starts_with(held, %s)")
+        held = (
+            str(row[0]).removeprefix(prefix) for row in self._rows(statement.format(self._table, column), (prefix,))
+        )
+        name = f"limit{len(values)}"
+        values[name] = [f"{prefix}{value}" for value in matching_values(wanted, held)]
+        return sql.SQL("({} && {}::text[])").format(column, sql.Placeholder(name))
+
+    def limited_ids(self) -> list[str]:
+        """Return the ids of the passages that searches are limited to."""
+        condition, values = self._limit or (sql.SQL("true"), {})
+        return [
+            row[0] for row in self._rows(sql.SQL("SELECT id FROM {} WHERE {}").format(self._table, condition), values)
+        ]
+
     def _find(self, columns: sql.Composable, query: str, limit: int) -> tuple[list[Row], IndexState]:
         """Return rows that end with a score, and the state of the table in the same snapshot, in one round trip."""
         score, where, order = self._query
-        statement = sql.SQL("SELECT {}, {} AS score FROM {} {} ORDER BY {} LIMIT %(limit)s").format(
-            columns, score, self._table, where, order
+        limited: Mapping[str, Any] = {}
+        source: sql.Composable = sql.SQL("{} {}").format(self._table, where)
+        if self._limit:
+            condition, limited = self._limit
+            if self._extension == _PG_SEARCH:
+                # It would count a score once for each condition beside its own.
+                found = sql.SQL("SELECT id AS found_id, {} AS found_score FROM {}").format(score, source)
+                source, score = (
+                    sql.SQL("({} OFFSET 0) AS found JOIN {} ON id = found_id").format(found, self._table),
+                    sql.SQL("found_score"),
+                )
+            source = sql.SQL("{} WHERE {}").format(source, condition)
+        statement = sql.SQL("SELECT {}, {} AS score FROM {} ORDER BY {} LIMIT %(limit)s").format(
+            columns, score, source, order
         )
         terms = query_terms(query)
         values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
+        values |= limited
         state, rows = self._together((self._state_query(), {}), (statement, values))
         return [row for row in rows if row[-1] > 0], self._read_state(state)
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:
         """Return the best passages and the state of the table."""
         rows, state = self._find(self._columns, query, limit)
-        return [(Passage(*map(str, row[:4])), float(row[4])) for row in rows], state
+        return [(_passage(row[:-1]), float(row[-1])) for row in rows], state
 
     def find_ids(self, query: str, limit: int) -> tuple[list[tuple[str, float]], IndexState]:
         """Return ids and scores of the best passages, and the state of the table."""
@@ -260,13 +314,13 @@ class PostgresTable:
     def get(self, ids: Sequence[str]) -> dict[str, Passage]:
         """Return the passages with these ids that the table holds, in one lookup."""
         statement = sql.SQL("SELECT {} FROM {} WHERE {}::text = ANY(%s)").format(self._columns, self._table, self._id)
-        return {str(row[0]): Passage(*map(str, row)) for row in self._rows(statement, (list(ids),))}
+        return {str(row[0]): _passage(row) for row in self._rows(statement, (list(ids),))}
 
     def first(self, count: int) -> list[Passage]:
         """Return the first passages by id, in the order of the bytes."""
         statement = sql.SQL('SELECT {} FROM {} ORDER BY {}::text COLLATE "C" LIMIT %s')
         rows = self._rows(statement.format(self._columns, self._table, self._id), (count,))
-        return [Passage(*map(str, row)) for row in rows]
+        return [_passage(row) for row in rows]
 
     def read_passages(self) -> Iterator[list[Passage]]:
         """Yield all passages of one snapshot, some thousand at a time."""
@@ -278,7 +332,7 @@ class PostgresTable:
         ):
             cursor.execute(sql.SQL("SELECT {} FROM {}").format(self._columns, self._table))
             while rows := cursor.fetchmany(_PAGE):
-                yield [Passage(*map(str, row)) for row in rows]
+                yield [_passage(row) for row in rows]
 
     def read_state(self) -> IndexState:
         """Return the current state of the table."""
@@ -379,7 +433,7 @@ class PostgresWriter:
         terms = sql.SQL(", terms text NOT NULL" if self._extension == _PG_TEXTSEARCH else "")
         self._execute(
             "CREATE TABLE {} (id text PRIMARY KEY, title text NOT NULL, content text NOT NULL, "
-            "sources text[] NOT NULL, digest bytea NOT NULL{})",
+            "sources text[] NOT NULL, digest bytea NOT NULL, metadata text[] NOT NULL{})",
             self._table,
             terms,
         )
@@ -396,7 +450,9 @@ class PostgresWriter:
 
     def find(self, ids: Sequence[str]) -> Mapping[str, Held]:
         """Return what the table holds under these ids."""
-        rows = self._execute("SELECT id, digest, sources FROM {} WHERE id = ANY(%s)", self._table, values=(list(ids),))
+        rows = self._execute(
+            "SELECT id, digest, sources, metadata FROM {} WHERE id = ANY(%s)", self._table, values=(list(ids),)
+        )
         return {row[0]: _held(row) for row in rows}
 
     def write(self, changes: Changes) -> None:
@@ -410,7 +466,7 @@ class PostgresWriter:
             return
         staging = sql.Identifier("beliefrag_staging")
         self._execute("CREATE TEMP TABLE IF NOT EXISTS {} (LIKE {}) ON COMMIT DROP", staging, self._table)
-        names = ["id", "title", "content", "sources", "digest"]
+        names = ["id", "title", "content", "sources", "digest", "metadata"]
         names += ["terms"] if self._extension == _PG_TEXTSEARCH else []
         columns = sql.SQL(", ").join(map(sql.Identifier, names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, columns)
@@ -418,17 +474,16 @@ class PostgresWriter:
             for passage, held in changes.puts:
                 content = content_of(passage)
                 row = [passage.id, passage.title, content, list(held.sources), held.digest.to_bytes(32)]
+                row.append(list(held.metadata))
                 copy.write_row([*row, " ".join(passage_terms(passage))][: len(names)])
-        given = sql.SQL(", ").join(sql.SQL("EXCLUDED.{}").format(sql.Identifier(name)) for name in names)
-        self._execute(
-            "INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT (id) DO UPDATE SET ({}) = ROW({})",
-            *(self._table, columns, columns, staging, columns, given),
-        )
+        # An update of other columns than the indexed ones would stay in place, and pg_textsearch lose the row.
+        self._execute("DELETE FROM {} WHERE id IN (SELECT id FROM {})", self._table, staging)
+        self._execute("INSERT INTO {} ({}) SELECT {} FROM {}", self._table, columns, columns, staging)
         self._execute("TRUNCATE {}", staging)
 
     def read_all(self) -> Iterator[tuple[str, Held]]:
         """Yield what the table holds."""
-        statement, last = "SELECT id, digest, sources FROM {} WHERE id > %s ORDER BY id LIMIT %s", ""
+        statement, last = "SELECT id, digest, sources, metadata FROM {} WHERE id > %s ORDER BY id LIMIT %s", ""
         while rows := self._execute(statement, self._table, values=(last, _PAGE)):
             for row in rows:
                 yield row[0], _held(row)
@@ -474,7 +529,12 @@ class PostgresWriter:
 
 
 def _held(row: Row) -> Held:
-    return Held(int.from_bytes(row[1]), tuple(row[2]))
+    return Held(int.from_bytes(row[1]), tuple(row[2]), tuple(row[3]))
+
+
+def _passage(row: Row) -> Passage:
+    """Return the passage in the columns id, title, text and source, and metadata in a table of ours."""
+    return Passage(*map(str, row[:4]), metadata=read_metadata(row[4]) if len(row) > 4 else ())
 
 
 @RETRIEVERS.register(

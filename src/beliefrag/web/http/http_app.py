@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ from beliefrag.web.health import health_routes
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
-from beliefrag.web.problems import HttpProblem, is_openai_path, problem_of_failure
+from beliefrag.web.problems import AsciiJson, HttpProblem, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
 from beliefrag.web.request_settings import (
     History,
@@ -37,6 +37,7 @@ from beliefrag.web.request_settings import (
     check_question,
     read_history,
 )
+from beliefrag.web.search import SearchArguments, SearchDesk, SearchReply
 from beliefrag.web.service import AnswerService, Waiting
 
 _log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ def create_app(
     host: str = "127.0.0.1",
     allowed_hosts: Sequence[str] = (),
     browser: BrowserKey | None = None,
+    readers: Mapping[str, frozenset[str]] | None = None,
 ) -> FastAPI:
     """Create the server as an ASGI application.
 
@@ -86,9 +88,10 @@ def create_app(
         redirect_slashes=False,
     )
     # Only the document says so here; the middleware checks the token.
-    secured = [] if token is None else [Depends(HTTPBearer(auto_error=False))]
+    secured = [] if token is None and readers is None else [Depends(HTTPBearer(auto_error=False))]
     replies: dict[int | str, dict[str, Any]] = {200: _ASK_REPLY}
     app.post(_ASK_PATH, response_model=AnswerBody, responses=replies, dependencies=secured)(_ask_route(context))
+    app.post("/v1/search", response_model=SearchReply, dependencies=secured)(_search_route(context))
     app.include_router(openai_routes(context), dependencies=secured)
     app.include_router(health_routes(service))
     if context.docs or context.index:
@@ -104,7 +107,7 @@ def create_app(
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(BodyLimit, limits=service.limits)
     hosts = AllowedHosts.for_address(host, allowed_hosts)
-    app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser)
+    app.add_middleware(ServerAuth, hosts=hosts, token=token, browser=browser, readers=readers)
     app.add_middleware(RequestLog)
     return app
 
@@ -155,22 +158,34 @@ def _ask_route(context: HttpContext) -> Any:
     async def ask(request: Request, body: Annotated[AskBody, Body()]) -> Response:
         """Answer a question from the documents."""
         question = check_question(body.question, context.service, field="question")
-        assembly = assembly_for_request(context.service, body.settings)
+        assembly = await asyncio.to_thread(assembly_for_request, context.service, body.settings, request.scope)
         form = _EventForm(request_record(request.scope).request_id)
         stream = EVENT_STREAM in request.headers.get("accept", "")
-        history = read_history(body.history, context.service)
+        history = read_history(body.history, context.service, assembly)
         return await context.respond(request, question, assembly, form, stream=stream, history=history)
 
     return ask
 
 
+def _search_route(context: HttpContext) -> Any:
+    desk = SearchDesk(context.service)
+
+    async def search(request: Request, body: Annotated[SearchArguments, Body()]) -> Response:
+        """Find passages in the documents by their words, best first, without asking a model."""
+        reply = await desk.search(body, request.scope)
+        request_record(request.scope).outcome = "searched"
+        return AsciiJson(reply)
+
+    return search
+
+
 async def reload_passages(
-    service: AnswerService, docs: Sequence[Path] | None, index: Path | None
+    service: AnswerService, docs: Sequence[Path] | None, index: Path | None, scope: Mapping[str, Any]
 ) -> dict[str, bool | str | None]:
     """Open the passages again for the next questions, and return whether they changed, and their fingerprint."""
-    before = service.assembly.harness.made_with.get("corpus")
+    before = service.assembly_for(scope).harness.made_with.get("corpus")
     service.replace_passages(await asyncio.to_thread(reopen_passages, service.assembly, docs=docs, index=index))
-    corpus = service.assembly.harness.made_with.get("corpus")
+    corpus = service.assembly_for(scope).harness.made_with.get("corpus")
     return {"changed": corpus != before, "corpus": corpus}
 
 
@@ -181,7 +196,7 @@ def _reload_route(context: HttpContext) -> Any:
             # Without a token a web page could make a browser send this.
             raise HttpProblem(403, "from_a_browser", "A web page cannot request a reload.")
         try:
-            return await reload_passages(context.service, context.docs, context.index)
+            return await reload_passages(context.service, context.docs, context.index, request.scope)
         except BeliefRAGError as error:
             fields = {"cause": type(error).__name__, "error": mask_credentials(error.message)}
             _log.warning("reload failed; the old passages stay in use", extra={"fields": fields})

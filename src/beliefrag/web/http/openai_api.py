@@ -124,8 +124,8 @@ def openai_routes(context: HttpContext) -> APIRouter:
         question, history, skipped = _read_messages(body.messages)
         form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
-        stream = bool(body.stream)
-        return await context.respond(request, question, service.assembly, form, stream=stream, history=history)
+        assembly, stream = service.assembly_for(request.scope), bool(body.stream)
+        return await context.respond(request, question, assembly, form, stream=stream, history=history)
 
     @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:

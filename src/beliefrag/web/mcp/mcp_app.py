@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from fastapi import FastAPI
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
@@ -25,7 +25,12 @@ _SESSION_IDLE_SECONDS = 300.0
 
 
 def create_mcp_app(
-    service: AnswerService, *, token: str | None = None, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = ()
+    service: AnswerService,
+    *,
+    token: str | None = None,
+    host: str = "127.0.0.1",
+    allowed_hosts: Sequence[str] = (),
+    readers: Mapping[str, frozenset[str]] | None = None,
 ) -> FastAPI:
     """Create the server as an ASGI application, with the middleware of `beliefrag serve http` in the same order."""
     # The library would end running calls at once. They have the grace period, and our server ends the other streams.
@@ -49,7 +54,8 @@ def create_mcp_app(
     app.include_router(health_routes(service))
     app.router.routes.append(Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)))
     app.add_middleware(BodyLimit, limits=limits)
-    app.add_middleware(ServerAuth, hosts=AllowedHosts.for_address(host, allowed_hosts), token=token)
+    hosts = AllowedHosts.for_address(host, allowed_hosts)
+    app.add_middleware(ServerAuth, hosts=hosts, token=token, readers=readers)
     app.add_middleware(RequestLog)
     return app
 

@@ -24,6 +24,7 @@ from beliefrag.web.service import AnswerService
 from beliefrag.web.view.view_app import read_asset
 
 _LONGEST_ID = 64
+_MOST_SKIPPED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,18 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
 
     @router.get("/page/about")
     async def about() -> dict[str, Any]:
-        index = _index(service.assembly.harness.retriever)
+        index, report = _index(service.assembly.harness.retriever), service.assembly.report
+        skipped = report.skipped if report else ()
         return {
             "name": page.name,
             "passages": None if index is None else len(index),
             "question_chars": service.limits.question_chars,
             "answer_style": service.settings.answer_style,
             "feedback": page.feedback.path.name,
+            "updated": service.updated_at.isoformat(),
+            "languages": report.languages if report else {},
+            "skipped": [{"name": remove_folders(each.path), "reason": each.reason} for each in skipped[:_MOST_SKIPPED]],
+            "skipped_count": len(skipped),
         }
 
     @router.get("/page/trajectory/{request_id}")
