@@ -141,6 +141,8 @@ def explain_episode(
     """
     would_change = _explain_change(episode, uncovered, name_options=name_options)
     searched = _explain_searches(episode.steps)
+    if episode.carried:
+        searched += ", with the passages of an earlier answer at hand"
     if whole and episode.collection is not None:
         searched += f"; {len(episode.sources)} of {episode.collection:,} passages were read"
     return Explanation(searched, _explain_end(episode), would_change)
@@ -197,8 +199,8 @@ def describe_confidence(episode: Episode) -> str:
 def _explain_change(episode: Episode, uncovered: Sequence[str], *, name_options: bool) -> str:
     if episode.error is not None:
         return episode.error.remedy
-    if (question := ask_back(episode)) is not None:
-        return question
+    if ask_back(episode) is not None:
+        return "a question that can be understood by itself"
     missing = ", ".join(f"\u201c{word}\u201d" for word in uncovered[:_MOST_WORDS])
     plainly = "a document that says it in plain words"
     about = f"a document that says something about {missing}, which nothing that was read mentions" if missing else ""
