@@ -8,6 +8,7 @@ It writes the table of the page anew. A new claim is one more entry of CLAIMS; a
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from beliefrag.calibration.quality import auc, brier
 from beliefrag.report.table import Table, format_number
 from beliefrag.runs.statistics import Estimate, compare_over_datasets, mean_estimate
+from benchmarks.conflict_pairs import measure
 from benchmarks.decide.episodes import EpisodeRow, read_rows
-from benchmarks.decide.numbers import FACTOID
 from benchmarks.decide.probability import ALL, read_told
+from benchmarks.diagnostics import estimate_within, set_of
 from benchmarks.find.mixed_corpus import MULTI_HOP
-from benchmarks.manuals import wilson_interval
 
 __all__ = ["CLAIMS", "PAGE", "Claim", "make_table", "write_page"]
 
@@ -95,15 +98,20 @@ def _probability() -> Numbers:
     return f"Brier {format_number(scores[0])}; AUC {format_number(scores[1])}", str(len(told.right))
 
 
-def _manuals(kind: str, *, answered: bool) -> Callable[[], Numbers]:
-    """Return the share of the questions of a kind that were answered, or answered right."""
+def _left_out() -> Numbers:
+    with (RESULTS / "diagnostics.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    told, right = (np.array([float(row[name]) for row in rows]) for name in ("left_out", "right"))
+    found = estimate_within(told, right, np.array([set_of(row["dataset"]) for row in rows]))
+    return format_number(Estimate(found["auc"], found["low"], found["high"]), ".2f"), f"{len(rows):,}"
 
-    def compute() -> Numbers:
-        own = [each for each in _read("manuals.json")["manuals_lean"]["answers"] if each["kind"] == kind]
-        count = sum(each["outcome"] != "abstained" if answered else each["right"] for each in own)
-        return format_number(Estimate(count / len(own), *wilson_interval(count, len(own))), ".2f"), str(len(own))
 
-    return compute
+def _conflict() -> Numbers:
+    with (RESULTS / "conflict_pairs.csv").open(encoding="utf-8", newline="") as file:
+        found = measure(list(csv.DictReader(file)))
+    own = [found[name] for name in ("ramdocs", "rgb")]
+    estimates = (Estimate(*(each["conflict"][name] for name in ("auc", "low", "high"))) for each in own)
+    return "; ".join(format_number(each, ".2f") for each in estimates), "/".join(str(each["pairs"]) for each in own)
 
 
 def _cost() -> Numbers:
@@ -124,7 +132,6 @@ def _read(name: str) -> Any:
 
 
 _FIND = "python -m benchmarks.find.leave_one_out", "leave_one_out.json"
-_ASK = "python -m benchmarks.manuals", "manuals.json"
 CLAIMS = (
     Claim(
         "Linked retrieval with its ranker fitted on the other sets alone finds this share of the supporting passages "
@@ -149,15 +156,19 @@ CLAIMS = (
         *_DECIDE,
     ),
     Claim(
-        "On the factoid sets lean has more F1 than Static with BM25 and as many words",
-        _difference(_LEAN, ("bm25_packed", "static"), FACTOID, "f1"),
-        *_DECIDE,
+        "Right and wrong answers are told apart on sets that lean's probability was not fitted on (13 sets, "
+        "unanswerable questions among them): AUC within sets",
+        _left_out,
+        "python -m benchmarks.diagnostics",
+        "diagnostics.csv",
     ),
-    Claim("Lean's probability that its answer is right, on all six sets", _probability, *_DECIDE),
+    Claim("Lean's probability that its answer is right, on the six sets of the comparison", _probability, *_DECIDE),
     Claim(
-        "Of questions that 429 manual files do not answer, lean answers this share",
-        _manuals("unanswerable", answered=True),
-        *_ASK,
+        "The conflict that lean measures is larger for two documents with different answers than for two that agree "
+        "(RAMDocs; RGB): AUC",
+        _conflict,
+        "python -m benchmarks.conflict_pairs",
+        "conflict_pairs.csv",
     ),
     Claim(
         "Linked retrieval of 60,000 passages: indexing by processor time; a search at the median",

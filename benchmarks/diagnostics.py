@@ -269,6 +269,39 @@ def _describe(p: Floats, y: Floats) -> dict[str, Any]:
     }
 
 
+def measure_transfer(one: Examples, other: Examples, columns: Sequence[int]) -> dict[str, Any]:
+    """Return how well a fit on the reads of one model does on those of another."""
+    fitted = _fit_columns(one, columns)
+    told = predict_answerability(other, fitted)
+    y, sets = other.outcomes, np.array([set_of(each.dataset) for each in other.each])
+    own = predict_answerability(other, _fit_columns(other, columns))
+    return estimate_within(told, y, sets) | {
+        "brier": round(float(((told - y) ** 2).mean()), 4),
+        "brier_of_own_fit": round(float(((own - y) ** 2).mean()), 4),
+        "brier_base": round(float(y.mean() * (1 - y.mean())), 4),
+        "right": round(float(y.mean()), 3),
+        "mean_probability": round(float(told.mean()), 3),
+    }
+
+
+def fit_any_model(fitted: Artifact, models: Sequence[Examples], columns: Sequence[int]) -> Artifact:
+    """Return the estimate for models without a fit of their own: one fit on the reads of all of these."""
+    together = Examples(each for examples in models for each in examples.each)
+    return fitted.model_copy(
+        update={
+            "name": "any-model",
+            "any_model": True,
+            "note": "An estimate for models without a fit of their own, from the reads of two models.",
+            "answerability": _fit_columns(together, columns),
+            "counts": {"reads": len(together)},
+            "quality": {},
+            "score_scale": None,
+            "fit": None,
+            "guarantees": (),
+        }
+    )
+
+
 def fit(folders: Sequence[Path], name: str) -> Artifact:
     """Fit the probability to the questions that are neither held out nor in the committed comparison."""
     collection = read_collection(folders)
@@ -277,24 +310,46 @@ def fit(folders: Sequence[Path], name: str) -> Artifact:
     return fit_artifact(replace(collection, trajectories=trajectories), LABEL, name=name, chooses=False)
 
 
+def _write_rows(rows: Sequence[dict[str, Any]], file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _find_runs(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.iterdir() if (each / "run.json").is_file())
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--artifact", type=Path, help="write the fit to this file")
+    parser.add_argument("--other", type=Path, help="the runs of another model, to see how a fit transfers")
+    parser.add_argument("--any-model", type=Path, help="write the fit to both models to this file")
     given = parser.parse_args(words)
-    folders = sorted(folder for folder in given.runs.iterdir() if (folder / "run.json").is_file())
+    folders = _find_runs(given.runs)
     fitted = fit(folders, "qwen2.5-coder-1.5b-lean") if given.artifact else None
     if fitted:
         fitted = add_shipped_guarantees(fitted, folders)
         write_artifact(fitted, given.artifact)
     found, rows = measure(folders, fitted)
+    if given.other and fitted:
+        used = [place for place, weight in enumerate(_weights(fitted)) if weight]
+        own, other = (
+            label_states(read_collection(each).trajectories, LABEL)[0] for each in (folders, _find_runs(given.other))
+        )
+        found["transfer"] = {
+            "to_other": measure_transfer(own, other, used),
+            "from_other": measure_transfer(other, own, used),
+        }
+        _write_rows(measure(_find_runs(given.other), None)[1], given.out.with_name(f"{given.out.stem}_other.csv"))
+        if given.any_model:
+            write_artifact(fit_any_model(fitted, (own, other), used), given.any_model)
     given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    with given.out.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    _write_rows(rows, given.out.with_suffix(".csv"))
     print(json.dumps(found, indent=1))
 
 

@@ -69,9 +69,9 @@ def _load_plain(name: str, cache: Path) -> Dataset:
         index, _ = docs_index((folder / "documents",), cache)
         passages = tuple(index.first(len(index)))
     else:
-        rows = _read_rows(folder / "corpus.jsonl.gz")
+        rows = read_rows(folder / "corpus.jsonl.gz")
         passages = tuple(Passage(row["id"], row["title"], row["text"]) for row in rows)
-    rows = _read_rows(next(folder.glob("questions.jsonl*")))
+    rows = read_rows(next(folder.glob("questions.jsonl*")))
     questions = [_label(row) for row in rows if not row.get("history")]
     random.Random(7).shuffle(questions)
     card = Card(name=name, questions=len(questions), passages=len(passages))
@@ -114,7 +114,8 @@ def _label(row: dict[str, Any]) -> LabelledQuestion:
     return LabelledQuestion(Question(row["question"], row["id"]), gold)
 
 
-def _read_rows(file: Path) -> list[dict[str, Any]]:
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """Read a file of JSON Lines, compressed or not."""
     content = file.read_bytes()
     text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8")
     return [json.loads(line) for line in text.splitlines()]

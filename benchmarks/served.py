@@ -4,7 +4,7 @@
 
 The same weights answer the demo's questions twice: in this process, and behind llama.cpp's own HTTP server on loopback,
 asked with the provider of served models. Each question is asked with the sentences that the default profile shows it,
-once with and once without token probabilities. Both keep what they have read of the prompt before, as by default.
+once with and once without token probabilities. Both keep what they have read of the prompt before.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def compare(name: str, requests: Sequence[ChatRequest]) -> dict[str, Any]:
         served = OpenAICompatible(name, url, key, timeout=3600)
         there = asyncio.run(_ask_all(served, requests))
     pairs = list(zip(here, there, strict=True))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "in_process": read_answer(mine[0].text),
             "with_probabilities": read_answer(mine[0].text) == read_answer(other[0].text),
@@ -136,13 +136,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     requests = _requests(chosen.n)
-    found = {"date": datetime.now(UTC).date().isoformat(), "beliefrag": __version__, "models": []}
+    found: dict[str, Any] = {"date": datetime.now(UTC).date().isoformat(), "beliefrag": __version__, "models": []}
     for name in chosen.model or ["smollm2-135m", "qwen2.5-coder-1.5b"]:
         found["models"].append(compare(name, requests))
-        text = json.dumps(found, indent=1, ensure_ascii=False)
         if chosen.out:
-            chosen.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+            chosen.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

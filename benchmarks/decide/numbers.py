@@ -154,15 +154,17 @@ def _differences(found: Mapping[Side, Values], sets: Sequence[str], *, some: boo
                 "n": {dataset: len(ids) for dataset, ids in shared.items()},
                 "f1": compared.measures["f1"].difference.without_flat_interval().record(),
                 "tokens": compared.measures["tokens"].difference.without_flat_interval().record(),
-                "token_ratio": _estimate_ratio(first, second).record(),
+                "token_ratio": estimate_ratio(first, second).record(),
                 "better_and_cheaper": compared.better_and_cheaper,
             }
 
 
-def _estimate_ratio(first: Values, second: Values) -> Estimate:
+def estimate_ratio(first: Values, second: Values) -> Estimate:
     """Gives the first side's tokens as a share of the second's, on the same draws as their difference."""
     columns = [
-        np.array([[side[dataset]["tokens"][each] for side in (first, second)] for each in sorted(first[dataset]["f1"])])
+        np.array(
+            [[side[dataset]["tokens"][each] for side in (first, second)] for each in sorted(first[dataset]["tokens"])]
+        )
         for dataset in sorted(first)
     ]
     ours, theirs = np.mean([column.mean(axis=0) for column in columns], axis=0)

@@ -31,7 +31,7 @@ def make_settings(url: str) -> Settings:
         method="lean",
         verifier="draft",
         borrow="qwen2.5-coder-1.5b-lean",
-        thresholds=Thresholds(decline_below=0.0),
+        thresholds=Thresholds(abstain=False),
         cache=False,
     )
 

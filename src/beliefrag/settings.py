@@ -44,8 +44,7 @@ _log = logging.getLogger(__name__)
 DECLINE_BELOW = 0.41
 """Where questions are asked, an answer that is less likely right than this is not given.
 
-It was chosen on train questions whose supporting passages were removed (`benchmarks.decide.decline`): fewer than one in
-five of them are answered. The paper's own numbers cannot give less than 0.408.
+docs/results/diagnostics.md shows what it declines. The paper's own numbers cannot give less than 0.408.
 """
 
 
@@ -135,7 +134,7 @@ class TokenRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessRules:
     """Who may read what on a server; without tokens, whoever may call it reads all documents."""
 
     tokens: tuple[TokenRule, ...] = ()
@@ -214,7 +213,7 @@ class Settings(BaseModel):
     thresholds: Thresholds = Thresholds()
     rules: Rules = Rules()
     prices: Prices = Prices()
-    access: Access = Access()
+    access: AccessRules = AccessRules()
     reading: Reading = Reading()
 
     @model_validator(mode="wrap")

@@ -32,10 +32,10 @@ def test_questions_of_ones_own_are_asked_as_ask_does_and_each_answer_is_checked(
     model = write_script(
         home,
         stated("designed the polar", "the shipbuilder Colin Archer", 9),
-        stated("Archer born", "Bergen", 9),
+        stated("Archer born", "Fram", 10),
         stated("Which ship", "Fram", 0),
         stated("the cook", "Lindstrøm", 0),
-        stated("Which colour", "red", 9),
+        stated("Which colour", "ice", 10),
     )
     line = ("bench", "run", "--questions", "asked.csv", "--docs", docs, "--model", model, "--out", "run")
     ran = beliefrag(*line)
@@ -43,7 +43,7 @@ def test_questions_of_ones_own_are_asked_as_ask_does_and_each_answer_is_checked(
     heading, *rows = (text.split("\t") for text in ran.out.splitlines())
     assert heading == ["question", "expected", "given", "probability", "verdict"]
     assert [row[-1] for row in rows] == ["right", "wrong", "declined", "rightly declined", "wrong"]
-    assert rows[1][1:3] == ["Larvik | Laurvig", "Bergen"] and rows[3][1:3] == ["(no answer)", "-"]
+    assert rows[1][1:3] == ["Larvik | Laurvig", "Fram"] and rows[3][1:3] == ["(no answer)", "-"]
     assert rows[0][3].endswith("%")
     assert mentions(ran.err, "2 of 5 right", "1 right", "1 rightly declined", "2 wrong", "1 declined")
     found = {record.question.id: record for record in records(home / "run")}

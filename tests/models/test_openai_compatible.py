@@ -77,11 +77,14 @@ async def test_a_reply_that_is_cut_off_is_asked_for_once_more_as_long_as_the_ser
         reply = await model.chat(ask())
         assert (reply.text, reply.truncated, reply.retries, reply.wasted_tokens) == ("A, B, C", False, 1, 14)
     assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 4_096, 1_024, 64, 1_024]
+    chat_server.play(failure(400, "maximum context length is 4096 tokens: 4000 in the messages, 512 in the completion"))
+    with pytest.raises(TransportError, match="too long"):
+        await model.chat(ask(purpose="write"))
     chat_server.play(completion("A, B, ", finish="length"))
     assert (await model.chat(ask())).truncated
-    assert len(chat_server.requests) == 7
+    assert [request.body["max_tokens"] for request in chat_server.requests[5:]] == [512, 64, 1_024]
     assert (await model.chat(ask(max_tokens=3))).truncated
-    assert len(chat_server.requests) == 8
+    assert len(chat_server.requests) == 9
 
 
 async def test_a_model_that_thinks_gets_a_larger_limit_from_then_on(
@@ -91,9 +94,9 @@ async def test_a_model_that_thinks_gets_a_larger_limit_from_then_on(
         return completion("", finish="length") if request.body["max_tokens"] < 1_000 else completion("yes")
 
     chat_server.play(answer)
-    first, second = [await model.chat(ask()) for _ in range(2)]
-    assert (first.text, first.wasted_tokens, second.wasted_tokens) == ("yes", 14, 0)
-    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 4_096, 4_096]
+    first, second, third = [await model.chat(ask(max_tokens=limit)) for limit in (1, None, 160)]
+    assert (first.text, first.wasted_tokens, second.wasted_tokens, third.wasted_tokens) == ("yes", 14, 0, 0)
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [1, 4_096, 4_096, 4_096]
 
 
 async def test_schema_tokens_probabilities_and_stop_texts_are_sent_when_asked_for(

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @with_settings("model", "base_url")
 def reproduce(
     *,
-    data: Annotated[Path, option("DIR", "The folder of all datasets.", "--data", envvar="BELIEFRAG_DATA")],
+    data: Annotated[Path, option("DIR", "The folder of all datasets.", "--data", envvar="BELIEFRAG_DATA")] = Path(
+        "data"
+    ),
     out: Annotated[Path, option("DIR", "Where all goes. The same command again resumes.", "--out")],
     n: Annotated[int, option("N", "Questions of each dataset.", "--n", min=2)] = 100,
     n_factoid: Annotated[int | None, option("N", "Questions of each factoid set.", min=2)] = None,

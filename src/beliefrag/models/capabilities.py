@@ -18,7 +18,7 @@ from beliefrag.settings import cache_dir
 
 _FORMATS = ("json_schema", "json_object", "none")
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output", "grammar")
-_LIMITS = (16_384, 4_096, 1_024, 256)
+_LIMITS = (16_384, 4_096, 1_024)
 _LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "max_new_tokens", "in the completion", "output tokens")
 _WORDS = {
     "format": "a JSON schema",

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +88,8 @@ class Embedded:
             raise _closed_error()
         cancelled = threading.Event()
         if request.on_text is not None:
-            show = partial(asyncio.get_running_loop().call_soon_threadsafe, request.on_text)
-            request = replace(request, on_text=show)
+            loop, on_text = asyncio.get_running_loop(), request.on_text
+            request = replace(request, on_text=lambda text: loop.call_soon_threadsafe(on_text, text))
         try:
             return await asyncio.wrap_future(self._worker.submit(self._answer, request, cancelled))
         except asyncio.CancelledError:

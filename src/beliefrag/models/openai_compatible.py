@@ -107,10 +107,10 @@ class OpenAICompatible:
                 self._known = self._said = read_learned(self._learned).get(self._identity, self._known)
         limit = self._choose_limit(request)
         larger = min(self._known.longest, _WITH_THOUGHTS if limit < _WITH_THOUGHTS else _LONGEST)
-        can_grow = request.max_tokens is None and self._limit_replies and limit < larger
+        can_grow = self._limit_replies and limit < larger
         try:
             reply = await self._send(request, limit)
-            if not (reply.truncated and can_grow):
+            if not (reply.truncated and can_grow and request.max_tokens is None):
                 return reply
             wasted = reply.tokens_in + reply.tokens_out
         except CutOffError as error:
@@ -125,10 +125,11 @@ class OpenAICompatible:
         return replace(again, retries=again.retries + 1, wasted_tokens=again.wasted_tokens + wasted)
 
     def _choose_limit(self, request: ChatRequest) -> int:
-        if request.max_tokens is not None:
-            return request.max_tokens
-        limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
-        return min(self._known.longest, _WITH_THOUGHTS if self._known.thinks else limit)
+        limit = request.max_tokens
+        if limit is None:
+            limit = max(_LIMITS.get(request.purpose, _LONG), _JSON if request.schema else 0)
+        # Thoughts count against the limit, but a request means the answer.
+        return min(self._known.longest, max(limit, _WITH_THOUGHTS) if self._known.thinks else limit)
 
     async def _send(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send a request. While it is unknown whether the server takes a field, one call at a time tries it."""
@@ -143,6 +144,7 @@ class OpenAICompatible:
 
     async def _send_accepted(self, request: ChatRequest, limit: int) -> ChatReply:
         """Send the request, and repeat it without the fields that the server rejects."""
+        asked = limit
         while True:
             known = self._known
             body = self._body(request, limit)
@@ -160,9 +162,11 @@ class OpenAICompatible:
                 learned = known.without_rejected(error.status_code, error.response.text.lower(), body)
                 if learned is None:
                     raise self._explain_refusal(error) from None
-                await self._learn(learned)
+                # A long prompt may be the cause: a lower limit is learned only where it leads to a reply.
+                limit = min(limit, learned.longest)
+                await self._learn(replace(learned, longest=known.longest))
         self._reached = True
-        known = replace(known, accepted=_optional_fields(body))
+        known = replace(known, accepted=_optional_fields(body), longest=limit if limit < asked else known.longest)
         content = stream.join(response.content, server=self._server) if stream else response.content
         try:
             reply = read_reply(content, request, server=self._server, seconds=seconds, secrets=self._secrets)

@@ -33,7 +33,7 @@ class ChatRequest:
     """The number of a repeat, so that each repeat of a request has its own place in the cache."""
     stop: tuple[str, ...] = ()
     """At most four texts that end the reply before them, and also end a model's thinking."""
-    on_text: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    on_text: Callable[[str], object] | None = field(default=None, compare=False, repr=False)
     """Called on the event loop with the whole text so far whenever it has grown, where the model streams.
 
     It shapes nothing: the cache does not know of it, and a cached reply calls nothing. A call that is repeated begins

@@ -278,7 +278,9 @@ class Bm25Index:
     @cached_property
     def languages(self) -> dict[str, int]:
         """How many passages there are in each language."""
-        return dict(self._searcher.terms_with_prefix(store.LANGUAGE, ""))
+        others = dict(self._searcher.terms_with_prefix(store.LANGUAGE, ""))
+        english = len(self) - sum(others.values())
+        return others | ({ENGLISH: english} if english > 0 else {})
 
     def _words_query(self, text: str) -> tantivy.Query | None:
         """Return the search for the words of a text, each an optional term, or None when it has no word.
@@ -287,7 +289,8 @@ class Bm25Index:
         """
         # English terms stand apart, so that no other passage changes what is rare among them.
         languages, should = query_languages(text, self.languages), tantivy.Occur.Should
-        english, others = _english_terms(text, languages), _other_terms(text, languages)
+        english = _english_terms(text, languages)
+        others = _other_terms(text, languages) if languages != [ENGLISH] else []
         if not english and not others:
             return None
         terms = [(CONTENT, term) for term in english] + [(store.WORDS, term) for term in others]
@@ -304,8 +307,12 @@ class Bm25Index:
                     [(tantivy.Occur.Should, self._filter_query(part)) for part in wanted.parts]
                 )
             case Not():
-                without = (tantivy.Occur.MustNot, self._filter_query(wanted.part))
-                return tantivy.Query.boolean_query([(tantivy.Occur.Must, tantivy.Query.all_query()), without])
+                return _without(self._filter_query(wanted.part))
+        if wanted.name == LANGUAGE and matching_values(wanted, [ENGLISH]):
+            # English is what has no other language.
+            others = [each for each in self.languages if each != ENGLISH and not wanted.accepts(each)]
+            rest = tantivy.Query.term_set_query(self._schema, store.LANGUAGE, others) if others else None
+            return tantivy.Query.all_query() if rest is None else _without(rest)
         field, prefix = {PATH: (store.SOURCE, ""), FILE: (store.SOURCE, ""), LANGUAGE: (store.LANGUAGE, "")}.get(
             wanted.name, (store.METADATA, f"{wanted.name}=")
         )
@@ -346,6 +353,12 @@ def _first_number(passage: Passage) -> int:
 
 def _all_of(*queries: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Must, query) for query in queries])
+
+
+def _without(query: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query(
+        [(tantivy.Occur.Must, tantivy.Query.all_query()), (tantivy.Occur.MustNot, query)]
+    )
 
 
 def _explained(message: str, kind: type[BeliefRAGError] = RetrievalError) -> AbstractContextManager[None]:

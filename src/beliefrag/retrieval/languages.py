@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 
@@ -78,6 +78,11 @@ _COMMON_WORDS = {
 }.items()
 }  # fmt: skip
 """The commonest words of languages in Latin letters."""
+_LANGUAGES_OF = {
+    word: [language for language, others in _COMMON_WORDS.items() if word in others]
+    for words in _COMMON_WORDS.values()
+    for word in words
+}
 _ENGLISH_ALONE = frozenset(("was", "for", "the", "of", "and", "is", "with", "by", "which", "from", "his", "are"))
 """Common words of English that few other languages have."""
 _LATIN = "A-Za-z\u00aa-\u024f\u1e00-\u1eff"
@@ -117,36 +122,49 @@ _WHOLE_WORD = 4
 _FEWEST, _LEAST_SHARE = 5, 0.12
 """How many different common words, and which share of all, make a text in Latin letters one of a language."""
 _LONGEST_READ = 4000
-_ENGLISH_SIGNS, _ENGLISH_EVERY = (" the ", " of ", " and "), 150
-"""A text with one of these in so many characters is English, which is seen without splitting it."""
+_ENGLISH_WITHIN, _ENGLISH_EVERY = 600, 200
+"""A text with `the`, `of` or `and` in so many characters is English, which is seen without splitting it."""
 
 
 def language_of(passage: Passage) -> str:
     """Return the language of a passage: that of its document where it is known, else of its own words."""
-    named = dict(passage.metadata).get("language")
-    return named if named in _KNOWN else detect_language(f"{passage.title} {passage.text}") or ENGLISH
+    if passage.metadata:
+        named = dict(passage.metadata).get("language", "")
+        if named in _KNOWN:
+            return named
+    return detect_language(f"{passage.title} {passage.text}") or ENGLISH
 
 
 def detect_language(text: str) -> str | None:
     """Return the code of a text's language, None if too little of it is typical of any that is known."""
-    if sum(map(text.count, _ENGLISH_SIGNS)) * _ENGLISH_EVERY > len(text):
+    start = text[:_ENGLISH_WITHIN]
+    if (start.count(" the ") + start.count(" of ") + start.count(" and ")) * _ENGLISH_EVERY > len(start):
         return ENGLISH
     text = text[:_LONGEST_READ]
     if foreign := _count_letters(text):
         return max(foreign, key=lambda language: foreign[language])
     words = [found.lower() for found in _LETTERS_ONLY.findall(text)]
-    typical = {language: [word for word in words if word in common] for language, common in _COMMON_WORDS.items()}
-    best = max(typical, key=lambda language: len(typical[language]))
-    found = typical[best]
+    typical = _common_words_among(words)
+    best = max(typical, key=lambda language: (len(typical[language]), language), default=ENGLISH)
+    found = typical.get(best, [])
     # English passages are full of foreign names and titles, but seldom without these words.
     english = sum(word in _ENGLISH_ALONE for word in words)
     enough = len(set(found)) >= _FEWEST - (not english) and len(found) >= _LEAST_SHARE * len(words)
     return best if enough and (best == ENGLISH or len(found) > 2 * english) else None
 
 
+def _common_words_among(words: Iterable[str]) -> dict[str, list[str]]:
+    """Return the common words of each language among some words."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        for language in _LANGUAGES_OF.get(word, ()):
+            found.setdefault(language, []).append(word)
+    return found
+
+
 def _count_letters(text: str) -> dict[str, int]:
     """Count what is typical of each language in other than Latin letters; empty if most are Latin."""
-    if len(_NOT_LATIN.findall(text)) * 2 <= len(_IS_LATIN.findall(text)):
+    if text.isascii() or len(_NOT_LATIN.findall(text)) * 2 <= len(_IS_LATIN.findall(text)):
         return {}
     counts = {language: len(letters.findall(text)) for language, letters in _LETTERS.items()}
     # Chinese characters are Japanese in company with kana.
@@ -168,9 +186,8 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
     common = ENGLISH if known is None else max(known, key=lambda language: (known[language], language))
     counts = _count_letters(text)
     if not counts:
-        words = [found.lower() for found in _LETTERS_ONLY.findall(text)]
-        found = ((language, sum(word in typical for word in words)) for language, typical in _COMMON_WORDS.items())
-        counts = {language: count for language, count in found if count}
+        typical = _common_words_among([found.lower() for found in _LETTERS_ONLY.findall(text)])
+        counts = {language: len(set(found)) for language, found in typical.items()}
     possible = {language: count for language, count in counts.items() if known is None or language in known}
     most = max(possible.values(), default=0)
     if not possible or (possible.get(common, -1) == most and common in _COMMON_WORDS):
@@ -181,6 +198,8 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
         # A foreign title in a question does not make it foreign.
         if common in _COMMON_WORDS and most <= max(1, 2 * possible.get(common, 0)) and not _count_letters(text):
             likely = [common, *(language for language in likely if language != common)]
+    if known is None and likely[0] == ENGLISH:
+        return [ENGLISH]
     # What is recognised as no other language counts as English.
     return likely if ENGLISH in likely or (known is not None and ENGLISH not in known) else [*likely, ENGLISH]
 

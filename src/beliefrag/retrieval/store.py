@@ -42,6 +42,7 @@ LINKS = "links"
 METADATA = "metadata"
 """Each value as `NAME=VALUE`."""
 LANGUAGE = "language"
+"""The language of a passage, unless it is English."""
 WORDS = "words"
 """The terms of passages in other languages than English, beside their content."""
 _PLACE = "place"
@@ -179,8 +180,8 @@ def to_document(passage: Passage, sources: Sequence[str], digest: int) -> tantiv
     for name, value in passage.metadata:
         document.add_text(METADATA, f"{name}={value}")
     language = language_of(passage)
-    document.add_text(LANGUAGE, language)
     if language != ENGLISH:
+        document.add_text(LANGUAGE, language)
         terms = analyse(f"{passage.title}\n{passage.text}", language)
         tokens = [tantivy.Token(term, place, 0, 0) for place, term in enumerate(terms)]
         document.add_pre_tokenized_text(WORDS, tantivy.PreTokenizedString("", tokens))
@@ -194,7 +195,8 @@ def to_passage(document: tantivy.Document) -> tuple[Passage, tuple[str, ...]]:
     title, text = document[CONTENT]
     sources = tuple(document[SOURCE])
     place = next(iter(document[_PLACE]), "")
-    metadata = tuple(each.partition("=")[::2] for each in document[METADATA])
+    held = document[METADATA]
+    metadata = tuple(each.partition("=")[::2] for each in held) if held else ()
     return Passage(document[ID][0], title, text, sources[0] if sources else "", place, metadata), sources
 
 

@@ -221,7 +221,8 @@ class BeliefStudy:
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
         """Compute how well the belief separates right states from wrong ones."""
         recording = recordings["comparison"]
-        own, method = recording.trajectories_of(METHOD), METHOD
+        method = recording.controller
+        own = recording.trajectories_of(method)
         examples, left_out = label_states(own, context.label)
         if not len(examples) and (surveyed := recording.trajectories_of(_SURVEY)):
             method = _SURVEY

@@ -164,6 +164,11 @@ class Recording:
         """Return the episodes of one method, on one dataset or on all."""
         return [e for e in self.episodes if e.key.method == method and dataset in (None, e.key.dataset)]
 
+    @property
+    def controller(self) -> str:
+        """The name of the controller in this run: `lean` if it ran under the default profile alone."""
+        return METHOD if any(each.method == METHOD for each in self.trajectories) else "lean"
+
     def trajectories_of(self, method: str) -> list[Trajectory]:
         """Return the states of one method, by episode."""
         return [trajectory for trajectory in self.trajectories if trajectory.method == method]

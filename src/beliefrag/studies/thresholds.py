@@ -141,7 +141,9 @@ class ThresholdsStudy:
         recording = recordings["comparison"]
         thresholds = thresholds_of(recording.run)
         own = [
-            t for t in recording.trajectories_of(METHOD) if all(state.answerability is not None for state in t.states)
+            t
+            for t in recording.trajectories_of(recording.controller)
+            if all(state.answerability is not None for state in t.states)
         ]
         counts = {
             name: StateTable(t for t in own if t.dataset == name).count_questions() for name in recording.datasets
@@ -154,7 +156,7 @@ class ThresholdsStudy:
         notes = (
             f"{states.without_evidence:,} further states had no evidence: their values are constants of the method.",
             *([f"Left out, with fewer than {MIN_QUESTIONS} questions: {', '.join(small)}."] if small else []),
-            *recording.missing_notes(METHOD),
+            *recording.missing_notes(recording.controller),
             "A spread of medians cannot be below 0: with few questions chance alone makes one, in both scores.",
         )
         if not datasets:

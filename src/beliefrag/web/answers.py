@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from beliefrag.answering.citing import find_uncovered
 from beliefrag.answering.counting import asks_for_all
 from beliefrag.explanation import ask_back, describe_reason, explain_episode
 from beliefrag.record import AnswerSentence, Episode, ModelCall, Outcome, Progress, Step
+from beliefrag.retrieval.indexing import find_unread
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
@@ -99,9 +101,11 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     uncovered = find_uncovered(episode.asked, sources)
     explained = explain_episode(episode, uncovered, whole=asks_for_all(episode.asked))
     last = episode.steps[-1]
+    would_change = explained.would_change
     declined: dict[str, Any] = {"missing": [], "nearest": []}
     if episode.outcome is Outcome.ABSTAINED:
         declined = {"missing": list(uncovered), "nearest": record["citations"]}
+        would_change = " ".join([would_change, *_describe_unread(episode, service)])
         record["citations"], cited = [], set()
     return {
         "id": request_id,
@@ -109,7 +113,7 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         "asks": ask_back(episode),
         "reason": describe_reason(last.reason, last.comparisons),
         "why": f"Searched {explained.searched}. {explained.stopped[:1].upper()}{explained.stopped[1:]}.",
-        "would_change": explained.would_change,
+        "would_change": would_change,
         **declined,
         "sources": [show_passage(passage) | {"cited": passage.id in cited} for passage in sources],
         "steps": [
@@ -119,6 +123,14 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         "calibration": service.remove_private_parts(episode.made_with.get("calibration", "none")),
         "guarantee": episode.made_with.get("guarantee"),
     }
+
+
+def _describe_unread(episode: Episode, service: AnswerService) -> Iterator[str]:
+    """Describe files that were not read and that the question seems to be about, where everybody may know of them."""
+    report = service.assembly.report
+    if report and not service.settings.access.tokens:
+        for each in find_unread(episode.question.text, report.skipped):
+            yield f"The question may be about {remove_folders(each.path)}, which was not read: it {each.reason}."
 
 
 def step_record(step: Step) -> dict[str, Any]:

@@ -197,8 +197,8 @@ class OpenSearchIndex:
 
     def _match(self, query: str) -> dict[str, Any]:
         if not self._options.is_own:
-            words = {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
-            return {"bool": {"must": [words], "filter": self._limits}} if self._limits else words
+            match = {"match": {"terms": {"query": " ".join(query_terms(query)), "operator": "or"}}}
+            return {"bool": {"must": [match], "filter": self._limits}} if self._limits else match
         words = " ".join(query_words(query))
         return {"multi_match": {"query": words, "fields": self._searched, "type": "most_fields"}}
 
@@ -291,7 +291,8 @@ class OpenSearchIndex:
 
     def _passage(self, hit: Mapping[str, Any]) -> Passage:
         metadata = () if self._options.is_own else read_metadata(hit["_source"].get(_METADATA, ()))
-        return Passage(self._id(hit), *(_field(hit["_source"], each) for each in self._fields), metadata=metadata)
+        title, text, source = (_field(hit["_source"], each) for each in self._fields)
+        return Passage(self._id(hit), title, text, source, metadata=metadata)
 
     def _id(self, hit: Mapping[str, Any]) -> str:
         # The id of a document of ours is that of its passage.

@@ -534,7 +534,8 @@ def _held(row: Row) -> Held:
 
 def _passage(row: Row) -> Passage:
     """Return the passage in the columns id, title, text and source, and metadata in a table of ours."""
-    return Passage(*map(str, row[:4]), metadata=read_metadata(row[4]) if len(row) > 4 else ())
+    name, title, text, source = map(str, row[:4])
+    return Passage(name, title, text, source, metadata=read_metadata(row[4]) if len(row) > 4 else ())
 
 
 @RETRIEVERS.register(
