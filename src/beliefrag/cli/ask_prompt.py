@@ -84,6 +84,7 @@ class AskPrompt:
         if display is None:
             ask.print_answer(episode)
         ask.print_failure(episode)
+        ask.print_unread(episode, self._assembly)
 
 
 def _print_why(episode: Episode) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field
 from beliefrag.answering.citing import find_uncovered
 from beliefrag.explanation import describe_reason, explain_episode
 from beliefrag.record import Episode, ModelCall, Outcome, Progress, Step
+from beliefrag.retrieval.indexing import find_unread
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
@@ -92,16 +94,18 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
     uncovered = find_uncovered(episode.question.text, sources)
     explained = explain_episode(episode, uncovered)
     last = episode.steps[-1]
+    would_change = explained.would_change
     declined: dict[str, Any] = {"missing": [], "nearest": []}
     if episode.outcome is Outcome.ABSTAINED:
         declined = {"missing": list(uncovered), "nearest": record["citations"]}
+        would_change = " ".join([would_change, *_describe_unread(episode, service)])
         record["citations"], cited = [], set()
     return {
         "id": request_id,
         **record,
         "reason": describe_reason(last.reason, last.comparisons),
         "why": f"Searched {explained.searched}. {explained.stopped[:1].upper()}{explained.stopped[1:]}.",
-        "would_change": explained.would_change,
+        "would_change": would_change,
         **declined,
         "sources": [show_passage(passage) | {"cited": passage.id in cited} for passage in sources],
         "steps": [
@@ -111,6 +115,14 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         "calibration": service.remove_private_parts(episode.made_with.get("calibration", "none")),
         "guarantee": episode.made_with.get("guarantee"),
     }
+
+
+def _describe_unread(episode: Episode, service: AnswerService) -> Iterator[str]:
+    """Describe files that were not read and that the question seems to be about, where everybody may know of them."""
+    report = service.assembly.report
+    if report and not service.settings.access.tokens:
+        for each in find_unread(episode.question.text, report.skipped):
+            yield f"The question may be about {remove_folders(each.path)}, which was not read: it {each.reason}."
 
 
 def step_record(step: Step) -> dict[str, Any]:
