@@ -43,9 +43,13 @@ class _Choice(BaseModel):
     logprobs: Any = None
 
 
+_MOST_TOKENS = 100_000_000
+"""No model reads or writes more in one call: a server that says so has not counted."""
+
+
 class _Usage(BaseModel):
-    prompt_tokens: Annotated[int, Field(gt=0)]
-    completion_tokens: Annotated[int, Field(ge=0)]
+    prompt_tokens: Annotated[int, Field(gt=0, le=_MOST_TOKENS)]
+    completion_tokens: Annotated[int, Field(ge=0, le=_MOST_TOKENS)]
 
 
 class Completion(BaseModel):

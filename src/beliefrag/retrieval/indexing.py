@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from beliefrag.errors import CorpusError
@@ -40,6 +41,7 @@ _LARGEST_REMOTE_BYTES = 32_000_000
 """Larger files are read by the process that writes, because their passages come back from a worker all at once."""
 _WAIT_SECONDS = 120.0
 
+_NAME_WORD = re.compile(r"[^\W_]{3,}")
 _T = TypeVar("_T")
 _Stamp = tuple[int, int, int]
 
@@ -122,6 +124,15 @@ class FoundFiles:
             and any(_is_below(path, root) for root in self.roots)
             and not any(_is_below(path, folder) for folder in self.unlisted)
         )
+
+
+def find_unread(question: str, skipped: Iterable[Skipped]) -> Iterator[Skipped]:
+    """Yield the files that were not read and that a question seems to be about: it has most words of their names."""
+    asked = set(_NAME_WORD.findall(question.lower()))
+    for each in skipped:
+        words = set(_NAME_WORD.findall(PurePath(each.path).stem.lower()))
+        if words and 3 * len(words & asked) >= 2 * len(words) and any(len(word) > 3 for word in words & asked):
+            yield each
 
 
 def list_paths(paths: Paths) -> list[Path]:
