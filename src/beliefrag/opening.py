@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -437,9 +437,11 @@ def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, close
     settings = engine.settings
     corpus = getattr(found, "fingerprint", None) or source.fingerprint
     scale = _choose_scale(engine, found, corpus)
+    searched = getattr(found, "index", found)
+    harness = engine.build_harness(settings.method, found, _collect_made_with(engine, found, corpus))
     assembly = Assembly(
         engine,
-        engine.build_harness(settings.method, found, _collect_made_with(engine, found, corpus)),
+        replace(harness, collection=len(searched) if isinstance(searched, Sized) else None),
         engine.build_method(settings.method, scale),
         scale,
         source.report,

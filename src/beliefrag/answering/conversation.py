@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 
 from beliefrag.answering.packing import EMPTY_WORDS, cover_words, lower_words
+from beliefrag.explanation import ask_back
 from beliefrag.prompts import escape
-from beliefrag.record import Episode
+from beliefrag.record import Episode, Progress
 from beliefrag.types import Hit, Turn
 
 MOST_TURNS = 6
@@ -75,6 +76,13 @@ def bound_history(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(turns)[-MOST_TURNS:]
 
 
+def add_turn(turns: Sequence[Turn], progress: Progress) -> tuple[Turn, ...]:
+    """Return the turns with one more where an episode has ended well; nothing else of an episode is kept."""
+    if not (isinstance(progress, Episode) and progress.finished):
+        return tuple(turns)
+    return bound_history((*turns, make_turn(progress)))
+
+
 def make_turn(episode: Episode) -> Turn:
     """Return what a conversation keeps of an episode: question, answer, and the passages that were read at its end."""
     scores: dict[str, float] = {hit.passage.id: hit.score for hit in episode.carried}
@@ -82,7 +90,7 @@ def make_turn(episode: Episode) -> Turn:
         for name, score in step.search.hits if step.search else ():
             scores[name] = max(score, scores.get(name, score))
     found = tuple(Hit(passage, scores.get(passage.id, 0.0)) for passage in episode.read_passages)
-    return Turn(episode.asked, episode.answer or "", found)
+    return Turn(episode.asked, episode.answer or ask_back(episode) or "", found)
 
 
 def describe_history(turns: Sequence[Turn]) -> str:

@@ -187,7 +187,7 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
     counts = _count_letters(text)
     if not counts:
         typical = _common_words_among([found.lower() for found in _LETTERS_ONLY.findall(text)])
-        counts = {language: len(found) for language, found in typical.items()}
+        counts = {language: len(set(found)) for language, found in typical.items()}
     possible = {language: count for language, count in counts.items() if known is None or language in known}
     most = max(possible.values(), default=0)
     if not possible or (possible.get(common, -1) == most and common in _COMMON_WORDS):
@@ -198,6 +198,8 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
         # A foreign title in a question does not make it foreign.
         if common in _COMMON_WORDS and most <= max(1, 2 * possible.get(common, 0)) and not _count_letters(text):
             likely = [common, *(language for language in likely if language != common)]
+    if known is None and likely[0] == ENGLISH:
+        return [ENGLISH]
     # What is recognised as no other language counts as English.
     return likely if ENGLISH in likely or (known is not None and ENGLISH not in known) else [*likely, ENGLISH]
 
