@@ -62,15 +62,17 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
     }.items():
         forms = ("typed", "history", *(("rewritten", "by_rule") if group is rewritten else ()))
         found[name] = {"n": len(group)} | {form: estimate([row[form] for row in group]) for form in forms if group}
-    classes = sorted({row["answerability"] for row in rows})
-    found["unclear by the rule"] = {
-        name: [
-            sum(row["unclear"] for row in rows if row["answerability"] == name),
-            sum(row["answerability"] == name for row in rows),
-        ]
-        for name in classes
-    }
     return found
+
+
+def count_unclear(rows: Sequence[Row]) -> dict[str, list[int]]:
+    """Return how many questions without a history the rule finds unclear, and of how many, by class."""
+    first = [row for row in rows if not row["follow_up"]]
+    return {
+        name: [sum(row["unclear"] for row in group), len(group)]
+        for name in sorted({row["answerability"] for row in first})
+        if (group := [row for row in first if row["answerability"] == name])
+    }
 
 
 def estimate(values: Sequence[float]) -> list[float]:
@@ -112,7 +114,7 @@ def main() -> None:
     def write() -> None:
         measured = [row for row in rows if "typed" in row]
         about = {"date": datetime.date.today().isoformat(), "model": harness.model.identity, "depth": DEPTH}
-        content = about | {"summary": summarise(measured), "rows": rows}
+        content = about | {"summary": summarise(measured), "unclear": count_unclear(rows), "rows": rows}
         given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
     async def rewrite_all() -> None:

@@ -22,6 +22,7 @@ from beliefrag.calibration import (
     RunConditions,
     apply_guarantee,
     find_calibration_warnings,
+    find_mismatches,
     saved_artifact_path,
     select_artifact,
     select_guarantee,
@@ -30,7 +31,7 @@ from beliefrag.calibration.risk import answers_needed
 from beliefrag.calibration.shift import ShiftWatch
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.errors import BeliefRAGError, CorpusError, ModelError, SettingsError
+from beliefrag.errors import BeliefRAGError, CalibrationError, CorpusError, ModelError, SettingsError
 from beliefrag.methods import (
     METHODS,
     STATE_COLLECTORS,
@@ -249,6 +250,11 @@ def open_engine(
                 saved=saved_artifact_path(model.identity, form.name, documents) if documents else None,
                 any_retriever=form.name in DRAFT_FORMS,
             )
+            if settings.profile and not (settings.calibration or settings.borrow) and find_mismatches(artifact, here):
+                raise CalibrationError(
+                    f"The profile paper takes no other model's calibration, and {model.identity} has none.",
+                    remedy="Fit one with 'beliefrag reproduce' or 'beliefrag calibrate fit', or name one to --borrow.",
+                )
             warnings = find_calibration_warnings(artifact, here)
             parts[name] = replace(parts[name], artifact=artifact, calibration_warnings=warnings)
     return Engine(settings, model, prompts, parts).with_policy(settings, further_warnings=further_warnings)

@@ -99,8 +99,9 @@ async def test_a_follow_up_that_stands_alone_costs_no_call_and_searches_if_the_k
     assert {hit.passage.id: hit.score for hit in turn.found} == {"tower": 30.0, "mur": 31.0}
 
 
-async def test_an_unusable_rewriting_leaves_the_follow_up_as_it_is(tmp_path: Path) -> None:
-    rewrite = {"purpose": "standalone", "reply": "word " * 80, "repeat": True}
+@pytest.mark.parametrize("reply", ["word " * 80, "Does Linz have a harbour?"])
+async def test_a_rewriting_that_asks_something_else_leaves_the_follow_up_as_it_is(tmp_path: Path, reply: str) -> None:
+    rewrite = {"purpose": "standalone", "reply": reply, "repeat": True}
     question = "What about the clock tower of Graz?"
     episode, _ = await play(tmp_path, rewrite, SURE, ANSWER, question=question, history=[EARLIER])
     assert (episode.standalone, episode.answer) == ("", "28 m")

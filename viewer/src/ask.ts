@@ -26,6 +26,7 @@ class AskPage {
   readonly #fresh = h("button", { type: "button", class: "fresh", hidden: true }, "New conversation");
   readonly #style = h("select", { "aria-label": "Length of the answer" },
     h("option", { value: "short" }, "A few words"), h("option", { value: "sentence", selected: true }, "Sentences"), h("option", { value: "paragraph" }, "A paragraph"));
+  readonly #where = h("input", { type: "text", maxlength: 2000, placeholder: "All passages, or: type=pdf and year>=2024", "aria-label": "Filter" });
   #turns: Asked[] = [];
   #running: AbortController | null = null;
 
@@ -38,7 +39,7 @@ class AskPage {
     });
     const form = h("form", { class: "ask", submit: (event) => { event.preventDefault(); void this.#start(); } },
       h("label", { for: "question", class: "aside" }, "Question"), this.#box, h("div", {}, this.#ask, this.#stop),
-      h("p", { class: "choices" }, this.#style, this.#fresh));
+      h("p", { class: "choices" }, this.#style, this.#where, this.#fresh));
     this.#style.value = about.answer_style;
     this.#column = h("div", { class: "column" }, this.#welcome(), this.#before, this.#current, form);
     this.#document = new DocumentPanel(() => [this.#column, this.#earlier, ...document.querySelectorAll<HTMLElement>("header.bar")]);
@@ -131,7 +132,7 @@ class AskPage {
 
   async #follow(question: string, signal: AbortSignal, steps: HTMLElement, writing: HTMLElement, wait: (told: string) => void): Promise<Answer> {
     let shown = "";
-    const asked = { question, history: turnsOf(this.#turns), settings: { answer_style: this.#style.value } };
+    const asked = { question, history: turnsOf(this.#turns), settings: { answer_style: this.#style.value, where: this.#where.value.trim() || null } };
     for await (const event of askStream(asked, signal)) {
       if (event.name === "result") return event.data as unknown as Answer;
       if (event.name === "error") throw new Error(problemWords(event.data, 500));

@@ -113,6 +113,12 @@ def stands_alone(question: str) -> bool:
     return find_reference(question) is None
 
 
+def keeps_words(question: str, rewritten: str) -> bool:
+    """Return whether a rewritten follow-up still has most of its own words: else it asks something else."""
+    own = [word for word in dict.fromkeys(lower_words(question)) if word not in _LIGHT]
+    return 2 * sum(cover > 0 for cover in cover_words(own, lower_words(rewritten))) >= len(own)
+
+
 def find_reference(question: str) -> str | None:
     """Return the first English word that refers to something outside of the question; None if there is none."""
     plain = _EXPLETIVE.sub(lambda found: " " * len(found[0]), question)
