@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from beliefrag.retrieval import indexing
 from beliefrag.retrieval.documents import CorpusFile, Unreadable, cut_document, links_of, reader_for
@@ -44,17 +45,11 @@ class ReadingHere(ReadingWorkers):
 
 def measure(docs: Path, workers: type[ReadingWorkers]) -> dict[str, float]:
     """Return the seconds of indexing a folder with these workers."""
-    before = indexing.ReadingWorkers
-    indexing.ReadingWorkers = workers  # type: ignore[misc]
-    try:
-        with TemporaryDirectory() as folder:
-            began, spent = time.perf_counter(), os.times()
-            report = index_paths([docs], Path(folder) / "index", names=False)
-            after = os.times()
-            processor = sum(after[:4]) - sum(spent[:4])
-            return {"wall": time.perf_counter() - began, "processor": processor, "passages": report.passages_total}
-    finally:
-        indexing.ReadingWorkers = before  # type: ignore[misc]
+    with TemporaryDirectory() as folder, patch.object(indexing, "ReadingWorkers", workers):
+        began, spent = time.perf_counter(), os.times()
+        report = index_paths([docs], Path(folder) / "index", names=False)
+        processor = sum(os.times()[:4]) - sum(spent[:4])
+        return {"wall": time.perf_counter() - began, "processor": processor, "passages": report.passages_total}
 
 
 def main() -> None:

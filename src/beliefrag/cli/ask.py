@@ -138,6 +138,12 @@ def open_assembly(
     """Open the model, the documents or the index, and warn about documents that could not be read."""
     from beliefrag.opening import assemble
 
+    if docs is None and index is not None and index.is_dir():
+        from beliefrag.retrieval.indexing import count_outdated
+
+        if outdated := count_outdated(index):
+            number = f"{outdated:,} documents have" if outdated > 1 else "1 document has"
+            output.print_notice(f"warning: {number} changed since {index} was made; run 'beliefrag index' again.")
     if docs is None or index is not None:
         with output.show_status("opening index and model"):
             return assemble(settings, docs=docs, index=index, where=where)
