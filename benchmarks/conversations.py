@@ -88,6 +88,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rewrite", type=int, default=0)
+    parser.add_argument("--first", type=Path, nargs="*", default=[], help="sets whose questions have no history")
     given = parser.parse_args()
     passages = [Passage(one["id"], one["title"], one["text"]) for one in read_lines(given.data / "corpus.jsonl.gz")]
     tasks = [one for one in read_lines(given.data / "questions.jsonl.gz") if one["supporting"] or not one["history"]]
@@ -99,6 +100,10 @@ def main() -> None:
         hits = harness.retriever.search(query, DEPTH)[:DEPTH]
         return len({hit.passage.id for hit in hits} & set(supporting)) / min(DEPTH, len(supporting))
 
+    declined = {}
+    for folder in given.first:
+        asked = [one["question"] for one in read_lines(folder / "questions.jsonl.gz")]
+        declined[folder.name] = [sum(find_unclear(each) is not None for each in asked), len(asked)]
     rows: list[Row] = []
     for task in tasks:
         question, supporting = task["question"], task["supporting"]
@@ -114,7 +119,12 @@ def main() -> None:
     def write() -> None:
         measured = [row for row in rows if "typed" in row]
         about = {"date": datetime.date.today().isoformat(), "model": harness.model.identity, "depth": DEPTH}
-        content = about | {"summary": summarise(measured), "unclear": count_unclear(rows), "rows": rows}
+        content = about | {
+            "summary": summarise(measured),
+            "unclear": count_unclear(rows),
+            "first": declined,
+            "rows": rows,
+        }
         given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
     async def rewrite_all() -> None:

@@ -188,4 +188,4 @@ def test_a_conversation_keeps_its_turns_until_it_is_cleared(tmp_path: Path) -> N
         *_, last = talk.events("And there?")
         assert isinstance(last, Episode) and last.standalone == question and len(talk.turns) == 3
         talk.clear()
-        assert talk.turns == () and talk.ask("Where is it?").outcome == "abstained"
+        assert not talk.turns and talk.ask("Where is it?").outcome == "abstained"

@@ -18,9 +18,8 @@ from beliefrag.types import Hit, Turn
 
 MOST_TURNS = 6
 """The turns that a conversation keeps, the latest ones."""
-_ANSWER_WORDS = 40
-"""The words of an earlier answer that the prompt of the rewriter shows."""
-_QUESTION_WORDS = 60
+_SHOWN_WORDS = 40
+"""The words of an earlier question or answer that the prompt of the rewriter shows."""
 _LEAST_WORDS = 3
 """A question with fewer words of its own may be about what was said before."""
 _MOST_UNCLEAR = 2
@@ -97,7 +96,7 @@ def describe_history(turns: Sequence[Turn]) -> str:
     """Return the turns as a prompt shows them, the latest last, each question and answer cut to a few words."""
     lines = []
     for turn in turns:
-        lines += [f"Question: {_cut(turn.question, _QUESTION_WORDS)}", f"Answer: {_cut(turn.answer, _ANSWER_WORDS)}"]
+        lines += [f"Question: {_cut(turn.question)}", f"Answer: {_cut(turn.answer)}"]
     return "\n".join(lines)
 
 
@@ -154,6 +153,6 @@ def carry_passages(question: str, turns: Sequence[Turn]) -> tuple[Hit, ...]:
     return found if own and covered >= _CARRIED * len(own) else ()
 
 
-def _cut(text: str, words: int) -> str:
-    parts = escape(text).split()
-    return " ".join(parts) if len(parts) <= words else f"{' '.join(parts[:words])} \u2026"
+def _cut(text: str) -> str:
+    words = escape(text).split()
+    return " ".join([*words[:_SHOWN_WORDS], *(["\u2026"] if len(words) > _SHOWN_WORDS else [])])

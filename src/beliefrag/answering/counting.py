@@ -17,10 +17,7 @@ _LISTS = re.compile(
     r"|\bcompar(?:e|ison)\b|\bdifferences? between\b",
     re.IGNORECASE,
 )
-_NUMBERS = (
-    *("zero", "one", "two", "three", "four", "five", "six"),
-    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
-)
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 def asks_for_all(question: str) -> bool:

@@ -16,13 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
-from beliefrag.answering.conversation import (
-    bound_history,
-    carry_passages,
-    describe_history,
-    find_unclear,
-    stands_alone,
-)
+from beliefrag.answering.conversation import bound_history, carry_passages, describe_history, find_unclear, stands_alone
 from beliefrag.answering.counting import is_own_count
 from beliefrag.answering.packing import PackedPassage
 from beliefrag.answering.sentences import AnswerWriter
@@ -32,15 +26,7 @@ from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.explanation import UNCLEAR, describe_reason
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.policy import (
-    Evidence,
-    EvidenceChange,
-    Spent,
-    Thresholds,
-    correction_fits,
-    legal_actions,
-    novelty,
-)
+from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.record import (
     AnswerText,
