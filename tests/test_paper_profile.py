@@ -9,6 +9,7 @@ import pytest
 
 from beliefrag import bench
 from beliefrag.bench.benchmark import Preview
+from beliefrag.errors import CalibrationError
 from beliefrag.methods import METHODS, MethodInputs, build_method, plan_search
 from beliefrag.methods.beliefrag import BeliefRAGMethod
 from beliefrag.methods.iterative import Iterative
@@ -164,6 +165,9 @@ def test_a_run_says_which_rule_was_used_and_that_a_calibration_is_borrowed(
     assert "borrowed, fitted for openai:gpt-oss-120b" in page
     calls = {cell.method: cell.by_purpose for cell in run.summary().cells}
     assert ("verifier" in calls["static"]) is (profile == "paper")
+    if profile:
+        with pytest.raises(CalibrationError, match="no other model's calibration"):
+            bench.preview(spec, out=tmp_path / "own", settings=settings.model_copy(update={"borrow": None}))
     other = settings.model_copy(update={"rules": Rules(literal_novelty=profile is None)})
     with pytest.raises(RunChanged, match="rule"):
         bench.run(spec, out=tmp_path / "run", settings=other)

@@ -199,3 +199,14 @@ async def test_an_agent_searches_what_its_token_may_read(tmp_path: Path) -> None
     assert "head of finance" in told["staff"]
     assert "91,000" not in told["staff"] + told["no"]
     assert "finance" not in told["no"]
+
+
+async def test_earlier_turns_of_others_bring_no_passages(tmp_path: Path) -> None:
+    write_documents(tmp_path)
+    app, _ = make_app(tmp_path)
+    first = (await send(app, "/v1/ask", {"question": "What is the pay in Zanzibar?"}, PEOPLE)).json()
+    assert "91,000" in str(first["sources"])
+    turn = {"id": first["id"], "question": "What is the pay in Zanzibar?", "answer": "It is known."}
+    for question in ("Why is it?", "And how much is it there?"):
+        reply = await send(app, "/v1/ask", {"question": question, "history": [turn]}, STAFF)
+        assert "91,000" not in reply.text

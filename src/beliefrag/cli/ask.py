@@ -27,7 +27,7 @@ from beliefrag.explanation import (
     explain_episode,
 )
 from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
-from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
+from beliefrag.types import Citation, CitationRole, Passage, Question, Turn, Usage
 
 if TYPE_CHECKING:
     from beliefrag.cli.live import LiveDisplay
@@ -138,6 +138,12 @@ def open_assembly(
     """Open the model, the documents or the index, and warn about documents that could not be read."""
     from beliefrag.opening import assemble
 
+    if docs is None and index is not None and index.is_dir():
+        from beliefrag.retrieval.indexing import count_outdated
+
+        if outdated := count_outdated(index):
+            number = f"{outdated:,} documents have" if outdated > 1 else "1 document has"
+            output.print_notice(f"warning: {number} changed since {index} was made; run 'beliefrag index' again.")
     if docs is None or index is not None:
         with output.show_status("opening index and model"):
             return assemble(settings, docs=docs, index=index, where=where)
@@ -158,6 +164,7 @@ async def run_episode(
     display: LineDisplay | LiveDisplay | None,
     observers: Sequence[Callable[[Progress], object]] = (),
     keep_open: bool = False,
+    history: Sequence[Turn] = (),
 ) -> Episode:
     """Answer a question. Cancelling it, or an error in the display, cancels the running model call.
 
@@ -165,7 +172,7 @@ async def run_episode(
     """
     from beliefrag.engine import loop
 
-    stream = loop.run(question, assembly.method, assembly.harness)
+    stream = loop.run(question, assembly.method, assembly.harness, history)
     progress: Progress | None = None
     try:
         # The display is left first: the terminal is usable again while the model still ends.
@@ -385,9 +392,10 @@ def summary_rows(episode: Episode) -> Rows:
 def explain_end(episode: Episode) -> Explanation:
     """Explain an episode to a person who can ask again with other options."""
     from beliefrag.answering.citing import find_uncovered
+    from beliefrag.answering.counting import asks_for_all
 
-    uncovered = find_uncovered(episode.question.text, episode.read_passages)
-    return explain_episode(episode, uncovered, name_options=True)
+    uncovered = find_uncovered(episode.asked, episode.read_passages)
+    return explain_episode(episode, uncovered, name_options=True, whole=asks_for_all(episode.asked))
 
 
 def evidence_rows(episode: Episode) -> Rows:

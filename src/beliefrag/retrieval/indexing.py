@@ -25,7 +25,7 @@ from beliefrag.retrieval.documents import (
     printable_path,
 )
 from beliefrag.retrieval.isolation import FileReading, ReadingWorkers, open_regular
-from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable
+from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable, read_files
 from beliefrag.retrieval.writer import IndexBusy, IndexWriter, PassageChange
 from beliefrag.types import Passage, Reading
 
@@ -251,6 +251,19 @@ def index_paths(
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
         raise
+
+
+def count_outdated(index: Path) -> int:
+    """Count the files that were changed or deleted since they were indexed, by their size and time."""
+    changed = 0
+    for path, record in read_files(index).items():
+        try:
+            status = os.stat(path)  # noqa: PTH116 - names of any bytes stay strings here
+        except OSError:
+            changed += 1
+        else:
+            changed += record.mtime_ns >= 0 and (status.st_size, status.st_mtime_ns) != (record.size, record.mtime_ns)
+    return changed
 
 
 def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:

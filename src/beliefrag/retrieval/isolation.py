@@ -35,7 +35,7 @@ _LARGE = 100_000_000
 _BATCH = 32_000
 """Characters of passages that are sent at a time."""
 _MOST_WORKERS = min(4, os.cpu_count() or 1)
-_FILES_PER_WORKER = 16
+_FILES_PER_WORKER = 128
 _MOST_COMPLAINTS = 20
 _HEAD = 4
 _GARBLED = re.compile("\ufffd|\u00e2\u20ac|[\u00c2\u00c3][\u0080-\u00bf\u2013-\u2122]")

@@ -117,13 +117,13 @@ _RUN = re.compile(
 _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 _LONGEST_TERM = 100
 _WHOLE_WORD = 4
-"""Longer words without a stemmer also count by their runs of so many characters."""
+"""Longer words without a stemmer also count by their runs of this length."""
 
 _FEWEST, _LEAST_SHARE = 5, 0.12
 """How many different common words, and which share of all, make a text in Latin letters one of a language."""
 _LONGEST_READ = 4000
 _ENGLISH_WITHIN, _ENGLISH_EVERY = 600, 200
-"""A text with `the`, `of` or `and` in so many characters is English, which is seen without splitting it."""
+"""A text with `the`, `of` or `and` every few words is English, which is seen without splitting it."""
 
 
 def language_of(passage: Passage) -> str:
