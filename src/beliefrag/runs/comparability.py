@@ -15,7 +15,6 @@ from beliefrag.runs.record import CalibrationRecord, RunRecord
 from beliefrag.runs.run_errors import RunChanged
 
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
-"""What a run's first calibrated method decides with."""
 
 
 class Aspect(StrEnum):

@@ -117,7 +117,6 @@ class HeldOutAuc:
     single: Estimate
     """The AUC of the dimension that is strongest on the other parts."""
     difference: Estimate
-    """The first minus the second."""
 
 
 def measure_held_out_auc(

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _MOST_HITS = 100_000
-"""How many hits one search of an index of ours may return."""
 _PAGE = 1000
 _RETRIES = 3
 _CONNECTIONS = 8
