@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from beliefrag.bench.own_questions import OwnDocuments
+from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.record import Episode, Failure, Outcome, Step
 from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
@@ -69,7 +70,7 @@ class RunSource(EpisodeSource):
         self._folder, self.name = folder, folder.resolve().name
         run = self.record
         self._datasets = RunDatasets(data, run.datasets, own)
-        questions = {}
+        questions: dict[tuple[str, str], LabelledQuestion] = {}
         for name in run.datasets:
             with contextlib.suppress(NotAvailable):
                 questions |= {(name, each): asked for each, asked in self._datasets.get(name).questions.items()}
