@@ -149,7 +149,7 @@ def test_a_command_in_the_documents_works(
     if command.startswith("beliefrag serve http") or command.endswith(" --http"):
         kind, *arguments = shlex.split(command)[2:]
         with serving(practice, *arguments, kind=kind) as address:
-            assert httpx2.get(f"{address}/v1/readyz").json()["status"] == "ready"
+            assert httpx2.get(f"{address}/readyz").json()["status"] == "ready"
         return
     if command.startswith("beliefrag app"):
         with app(practice, *shlex.split(command)[2:]) as client:

@@ -44,7 +44,7 @@ def main() -> None:
     }
     chosen.out.write_text(json.dumps({"first": FIRST, "found": shares, "missed": _missed(rows)}, indent=1) + "\n")
     for language, columns in shares.items():
-        print(language, {column: round(share["mean"], 3) for column, share in columns.items()})
+        print(language, {column: round(share["value"], 3) for column, share in columns.items()})
 
 
 def folder_of(language: str) -> Path:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.indexing import index_paths as index
     from beliefrag.retrieval.protocol import Retriever
     from beliefrag.settings import Settings
-    from beliefrag.types import Belief, Budget, Hit, Passage, Question
+    from beliefrag.types import Belief, Budget, Hit, Passage, Question, Turn
 
 __all__ = [
     "Belief",
@@ -34,6 +34,7 @@ __all__ = [
     "Retriever",
     "Settings",
     "Step",
+    "Turn",
     "__version__",
     "bench",
     "calibrate",
@@ -55,6 +56,7 @@ _EXPORTS = {
     "Retriever": "retrieval.protocol",
     "Settings": "settings",
     "Step": "record",
+    "Turn": "types",
     "index": "retrieval.indexing:index_paths",
     "tune": "calibrate",
 }

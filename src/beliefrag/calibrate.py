@@ -321,7 +321,8 @@ def auto(
         raise SettingsError(
             f"The folder {folder} for the questions cannot be made: {error.strerror}.", remedy="Name another --out."
         ) from None
-    prompts, at_once = Prompts.load(chosen.prompts), concurrency or chosen.concurrency
+    prompts = Prompts.load(chosen.prompts)
+    at_once = concurrency or (1 if chosen.is_embedded else chosen.concurrency)
 
     async def make() -> tuple[tuple[MadeQuestion, ...], Mapping[str, int]]:
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from beliefrag.record import Episode, Progress
     from beliefrag.retrieval import Retriever, Skipped
     from beliefrag.settings import Settings
-    from beliefrag.types import Hit, Passage, Question
+    from beliefrag.types import Hit, Passage, Question, Turn
 
 # What an object needs is imported when the first one is made: a program that only imports the class starts at once.
 # ruff: noqa: PLC0415
 
 _T = TypeVar("_T")
+_P = TypeVar("_P", bound="Progress")
 
 
 class BeliefRAG:
@@ -91,24 +93,34 @@ class BeliefRAG:
         """Documents that could not be read, with the reason of each: what no answer rests on."""
         return self._assembly.report.skipped if self._assembly.report else ()
 
-    def ask(self, question: str) -> Episode:
-        """Answer a question. A failure is an outcome too: look at `outcome` before using `answer`."""
-        episode = self._worker.submit(self._episode(question))
+    def conversation(self) -> Conversation:
+        """Return a conversation: follow-up questions may refer to what was asked and answered before."""
+        return Conversation(self)
+
+    def ask(self, question: str, *, history: Sequence[Turn] = ()) -> Episode:
+        """Answer a question. A failure is an outcome too: look at `outcome` before using `answer`.
+
+        Args:
+            question: What is asked; it may refer to the history.
+            history: The turns before it, the latest last; `conversation` keeps them by itself.
+        """
+        episode = self._worker.submit(self._episode(question, history))
         try:
             return episode.result()
         finally:
             # After an interrupt no caller waits for the answer, so none should pay for it.
             episode.cancel()
 
-    async def aask(self, question: str) -> Episode:
+    async def aask(self, question: str, *, history: Sequence[Turn] = ()) -> Episode:
         """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
-        return await asyncio.wrap_future(self._worker.submit(self._episode(question)))
+        return await asyncio.wrap_future(self._worker.submit(self._episode(question, history)))
 
-    async def stream(self, question: str) -> AsyncGenerator[Progress, None]:
+    async def stream(self, question: str, *, history: Sequence[Turn] = ()) -> AsyncGenerator[Progress, None]:
         """Yield the episode as it begins, calls that start, steps that end, the answer as it is written, the whole."""
         here = asyncio.get_running_loop()
         queue: asyncio.Queue[Progress | None] = asyncio.Queue()
-        producer = self._start(question, lambda progress: here.call_soon_threadsafe(queue.put_nowait, progress))
+        put = queue.put_nowait
+        producer = self._start(question, history, lambda progress: here.call_soon_threadsafe(put, progress))
         try:
             while (progress := await queue.get()) is not None:
                 yield progress
@@ -116,10 +128,10 @@ class BeliefRAG:
         finally:
             producer.cancel()
 
-    def events(self, question: str) -> Generator[Progress, None, None]:
+    def events(self, question: str, *, history: Sequence[Turn] = ()) -> Generator[Progress, None, None]:
         """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
         queue: SimpleQueue[Progress | None] = SimpleQueue()
-        producer = self._start(question, queue.put)
+        producer = self._start(question, history, queue.put)
         try:
             while (progress := queue.get()) is not None:
                 yield progress
@@ -180,12 +192,12 @@ class BeliefRAG:
             raise SettingsError("The question is empty.", remedy="Ask something.")
         return Question(question)
 
-    def _start(self, question: str, put: Callable[[Progress | None], object]) -> Future[None]:
+    def _start(self, question: str, history: Sequence[Turn], put: Callable[[Progress | None], object]) -> Future[None]:
         """Start an episode on the worker; `put` gets what the loop yields, and None at the end."""
         from beliefrag.engine import loop
 
         async def produce() -> None:
-            stream = loop.run(self._check(question), self._assembly.method, self._assembly.harness)
+            stream = loop.run(self._check(question), self._assembly.method, self._assembly.harness, history)
             async for progress in stream:
                 put(progress)
 
@@ -193,10 +205,56 @@ class BeliefRAG:
         producer.add_done_callback(lambda _: put(None))
         return producer
 
-    async def _episode(self, question: str) -> Episode:
+    async def _episode(self, question: str, history: Sequence[Turn]) -> Episode:
         from beliefrag.engine import loop
 
-        return await loop.play(self._check(question), self._assembly.method, self._assembly.harness)
+        return await loop.play(self._check(question), self._assembly.method, self._assembly.harness, history)
+
+
+class Conversation:
+    """Questions to one `BeliefRAG`, of which each may refer to those before it.
+
+    The latest turns are kept, with the passages that were read for them. `clear` forgets them. Made by
+    `BeliefRAG.conversation`.
+
+    Example:
+        >>> talk = rag.conversation()  # doctest: +SKIP
+        >>> talk.ask("Who approves travel?"), talk.ask("And above the limit?")  # doctest: +SKIP
+    """
+
+    def __init__(self, rag: BeliefRAG) -> None:
+        self._rag = rag
+        self.turns: tuple[Turn, ...] = ()
+
+    def ask(self, question: str) -> Episode:
+        """Answer a question as `BeliefRAG.ask` does, and keep it as a turn unless it failed."""
+        return self._keep(self._rag.ask(question, history=self.turns))
+
+    async def aask(self, question: str) -> Episode:
+        """Like `ask`, without blocking the caller's event loop."""
+        return self._keep(await self._rag.aask(question, history=self.turns))
+
+    async def stream(self, question: str) -> AsyncGenerator[Progress, None]:
+        """Yield what `BeliefRAG.stream` does, and keep the turn."""
+        async with contextlib.aclosing(self._rag.stream(question, history=self.turns)) as stream:
+            async for progress in stream:
+                yield self._keep(progress)
+
+    def events(self, question: str) -> Generator[Progress, None, None]:
+        """Yield what `BeliefRAG.events` does, and keep the turn."""
+        with contextlib.closing(self._rag.events(question, history=self.turns)) as events:
+            for progress in events:
+                yield self._keep(progress)
+
+    def clear(self) -> None:
+        """Forget what was asked and answered."""
+        self.turns = ()
+
+    def _keep(self, progress: _P) -> _P:
+        from beliefrag.answering.conversation import add_turn
+
+        self.turns = add_turn(self.turns, progress)
+        return progress
 
 
 class _Worker:

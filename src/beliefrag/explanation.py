@@ -37,6 +37,7 @@ _BEST_ANSWER = "; give the best answer from what there is"
 _REASONS = {
     "abstain": "the evidence is inadequate and no search is worth making",
     "abstain-nothing-found": "no passage was found to answer from, and no search is worth making",
+    "abstain-own-count": "no passage states the number, and a count over the passages that were read would be too low",
     "abstain-unsure": "not sure enough to answer",
     "answer": "the question can be answered now",
     "answer:all-rounds": "all rounds are made",
@@ -127,16 +128,24 @@ def describe_belief(belief: Belief | None, answerability: float | None) -> str:
     return ", ".join(parts)
 
 
-def explain_episode(episode: Episode, uncovered: Sequence[str] = (), *, name_options: bool = False) -> Explanation:
+def explain_episode(
+    episode: Episode, uncovered: Sequence[str] = (), *, name_options: bool = False, whole: bool = False
+) -> Explanation:
     """Explain why an episode searched and stopped, and what would change its mind.
 
     Args:
         episode: An episode that has ended.
         uncovered: Words of the question that occur in no passage that was read.
         name_options: Whether to name the options of the command line that change the end.
+        whole: Whether the question is about the whole collection, so that the part that was read is named.
     """
     would_change = _explain_change(episode, uncovered, name_options=name_options)
-    return Explanation(_explain_searches(episode.steps), _explain_end(episode), would_change)
+    searched = _explain_searches(episode.steps)
+    if episode.carried:
+        searched += ", with the passages of an earlier answer at hand"
+    if whole and episode.collection is not None:
+        searched += f"; {len(episode.sources)} of {episode.collection:,} passages were read"
+    return Explanation(searched, _explain_end(episode), would_change)
 
 
 def describe_left_out(count: int) -> str:
@@ -190,8 +199,8 @@ def describe_confidence(episode: Episode) -> str:
 def _explain_change(episode: Episode, uncovered: Sequence[str], *, name_options: bool) -> str:
     if episode.error is not None:
         return episode.error.remedy
-    if (question := ask_back(episode)) is not None:
-        return question
+    if ask_back(episode) is not None:
+        return "a question that can be understood by itself"
     missing = ", ".join(f"\u201c{word}\u201d" for word in uncovered[:_MOST_WORDS])
     plainly = "a document that says it in plain words"
     about = f"a document that says something about {missing}, which nothing that was read mentions" if missing else ""

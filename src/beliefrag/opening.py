@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from beliefrag.calibration import (
     RunConditions,
     apply_guarantee,
     find_calibration_warnings,
+    find_mismatches,
     saved_artifact_path,
     select_artifact,
     select_guarantee,
@@ -30,7 +31,7 @@ from beliefrag.calibration.risk import answers_needed
 from beliefrag.calibration.shift import ShiftWatch
 from beliefrag.engine.controller import Method
 from beliefrag.engine.loop import Harness
-from beliefrag.errors import BeliefRAGError, CorpusError, ModelError, SettingsError
+from beliefrag.errors import BeliefRAGError, CalibrationError, CorpusError, ModelError, SettingsError
 from beliefrag.methods import (
     METHODS,
     STATE_COLLECTORS,
@@ -249,6 +250,11 @@ def open_engine(
                 saved=saved_artifact_path(model.identity, form.name, documents) if documents else None,
                 any_retriever=form.name in DRAFT_FORMS,
             )
+            if settings.profile and not (settings.calibration or settings.borrow) and find_mismatches(artifact, here):
+                raise CalibrationError(
+                    f"The profile paper takes no other model's calibration, and {model.identity} has none.",
+                    remedy="Fit one with 'beliefrag reproduce' or 'beliefrag calibrate fit', or name one to --borrow.",
+                )
             warnings = find_calibration_warnings(artifact, here)
             parts[name] = replace(parts[name], artifact=artifact, calibration_warnings=warnings)
     return Engine(settings, model, prompts, parts).with_policy(settings, further_warnings=further_warnings)
@@ -437,9 +443,11 @@ def _search_in(engine: Engine, found: Retriever, source: PassageSource, *, close
     settings = engine.settings
     corpus = getattr(found, "fingerprint", None) or source.fingerprint
     scale = _choose_scale(engine, found, corpus)
+    searched = getattr(found, "index", found)
+    harness = engine.build_harness(settings.method, found, _collect_made_with(engine, found, corpus))
     assembly = Assembly(
         engine,
-        engine.build_harness(settings.method, found, _collect_made_with(engine, found, corpus)),
+        replace(harness, collection=len(searched) if isinstance(searched, Sized) else None),
         engine.build_method(settings.method, scale),
         scale,
         source.report,

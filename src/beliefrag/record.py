@@ -312,6 +312,8 @@ class Episode(EpisodeSummary):
     verifier: str = ""
     made_with: Mapping[str, str] = {}
     """Calibration, corpus and what else the harness names."""
+    collection: NonNegativeInt | None = None
+    """How many passages there were to search, where that is known."""
     standalone: str = ""
     """The question as it was rewritten to stand alone; empty if it was asked as it is."""
     carried: tuple[Hit, ...] = ()

@@ -134,7 +134,7 @@ class TokenRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessRules:
     """Who may read what on a server; without tokens, whoever may call it reads all documents."""
 
     tokens: tuple[TokenRule, ...] = ()
@@ -213,7 +213,7 @@ class Settings(BaseModel):
     thresholds: Thresholds = Thresholds()
     rules: Rules = Rules()
     prices: Prices = Prices()
-    access: Access = Access()
+    access: AccessRules = AccessRules()
     reading: Reading = Reading()
 
     @model_validator(mode="wrap")

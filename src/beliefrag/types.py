@@ -116,7 +116,7 @@ class Turn:
     question: str
     """As it was typed, or as it was rewritten to stand alone."""
     answer: str = ""
-    """Empty where it was declined."""
+    """Empty where it was declined; what was asked back, where that was the reply."""
     found: tuple[Hit, ...] = ()
     """The passages that were read for it; a client that sends its history as text has none."""
 

@@ -174,3 +174,23 @@ def test_without_a_terminal_a_question_is_needed(home: Path, beliefrag: Callable
     ran = beliefrag("ask", "--docs", docs / "fram.md", docs / "archer.md", *model)
     assert mentions(ran.err, "QUESTION", "terminal")
     assert beliefrag("ask", "--docs", docs, "--json", *model).err.count("--json needs a question") == 1
+
+
+def test_a_follow_up_is_understood_until_the_questions_are_cleared(
+    home: Path, open_prompt: Callable[..., Terminal]
+) -> None:
+    rewrite = {"purpose": "standalone", "match": "Larvik", "reply": QUESTION, "repeat": True}
+    terminal = open_prompt("--model", write_script(home, *REPLIES, rewrite))
+    terminal.wait_for("ask> ")
+    terminal.type(f"{QUESTION}\n")
+    terminal.wait_for("Larvik")
+    terminal.wait_for("ask> ")
+    terminal.type("Where is it?\n")
+    terminal.wait_for(f"understood as: {QUESTION}")
+    terminal.wait_for("ask> ")
+    terminal.type("/clear\n")
+    terminal.wait_for("ask> ")
+    terminal.type("Where is it?\n")
+    terminal.wait_for("stand for? Ask again and name it.")
+    terminal.wait_for("ask> ")
+    terminal.type("/quit\n")

@@ -172,3 +172,20 @@ def test_a_correction_writes_its_query_in_as_many_calls_as_the_setting_says(
     with BeliefRAG(retriever=PlannedRetriever(hits("a", "b"), hits("c")), **given(tmp_path, *lines), **chosen) as rag:
         used = rag.ask("Where was the designer of the Fram born?").usage.by_purpose
     assert sum(used[name].calls for name in ("rewriter", "query_writer") if name in used) == query_calls
+
+
+def test_a_conversation_keeps_its_turns_until_it_is_cleared(tmp_path: Path) -> None:
+    question = "In which town was the designer of the Fram born?"
+    rewrite = {"purpose": "standalone", "reply": question, "repeat": True}
+    lines = (SURE | {"repeat": True}, {"purpose": "answer", "reply": "Larvik", "repeat": True}, rewrite)
+    with BeliefRAG(passages=PASSAGES, **given(tmp_path, *lines)) as rag:
+        talk = rag.conversation()
+        first = talk.ask(question)
+        second = talk.ask("Where is it?")
+        assert (second.standalone, second.answer, second.usage.searches) == (question, "Larvik", 0)
+        assert {hit.passage.id for hit in second.carried} == set(first.sources)
+        assert [turn.answer for turn in talk.turns] == ["Larvik", "Larvik"]
+        *_, last = talk.events("And there?")
+        assert isinstance(last, Episode) and last.standalone == question and len(talk.turns) == 3
+        talk.clear()
+        assert not talk.turns and talk.ask("Where is it?").outcome == "abstained"

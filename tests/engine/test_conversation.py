@@ -14,8 +14,9 @@ from beliefrag.engine.loop import Harness
 from beliefrag.explanation import ask_back, explain_episode
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode
-from beliefrag.types import Hit, Passage, Question, Turn
+from beliefrag.types import Action, Hit, Passage, Question, Turn
 from beliefrag.verifiers import build_verifier
+from tests.engine.test_declining import Planned
 from tests.support.episodes import PlannedRetriever, published_method, script, verdict
 
 TOWER = Hit(Passage("tower", "Graz", "Graz has a clock tower. The clock tower of Graz is 28 m high."), 30.0)
@@ -98,8 +99,9 @@ async def test_a_follow_up_that_stands_alone_costs_no_call_and_searches_if_the_k
     assert {hit.passage.id: hit.score for hit in turn.found} == {"tower": 30.0, "mur": 31.0}
 
 
-async def test_an_unusable_rewriting_leaves_the_follow_up_as_it_is(tmp_path: Path) -> None:
-    rewrite = {"purpose": "standalone", "reply": "word " * 80, "repeat": True}
+@pytest.mark.parametrize("reply", ["word " * 80, "Does Linz have a harbour?"])
+async def test_a_rewriting_that_asks_something_else_leaves_the_follow_up_as_it_is(tmp_path: Path, reply: str) -> None:
+    rewrite = {"purpose": "standalone", "reply": reply, "repeat": True}
     question = "What about the clock tower of Graz?"
     episode, _ = await play(tmp_path, rewrite, SURE, ANSWER, question=question, history=[EARLIER])
     assert (episode.standalone, episode.answer) == ("", "28 m")
@@ -111,10 +113,24 @@ async def test_an_unclear_question_is_declined_with_a_question_back_and_costs_no
     assert episode.usage.calls == 0
     question = ask_back(episode)
     assert question is not None and "it" in question
-    assert explain_episode(episode).would_change == question
+    assert "understood by itself" in explain_episode(episode).would_change
 
 
 async def test_a_failed_rewriting_fails_the_episode(tmp_path: Path) -> None:
     broken = {"purpose": "standalone", "error": {"status": 400}, "repeat": True}
     episode, _ = await play(tmp_path, broken, question="How high is it?", history=[EARLIER])
     assert (episode.outcome, episode.steps, episode.answer) == ("failed", (), None)
+
+
+@pytest.mark.parametrize(("collection", "outcome"), [(40, "abstained"), (2, "answered"), (None, "abstained")])
+async def test_a_count_over_part_of_the_collection_is_declined(
+    tmp_path: Path, collection: int | None, outcome: str
+) -> None:
+    counting = Planned(((Action.RETRIEVE, 0.9, None), (Action.ANSWER, 0.9, "7")))
+    model, retriever = script(tmp_path, ANSWER), PlannedRetriever((TOWER, LINZ))
+    form = build_verifier("structured")
+    harness = Harness(model, retriever, Prompts.load(), form, asks_back=True, collection=collection)
+    episode = await loop.play(Question("How many towns have a tower?"), counting, harness)
+    assert (episode.outcome, episode.collection) == (outcome, collection)
+    if collection == 40:
+        assert "2 of 40 passages" in explain_episode(episode, whole=True).searched

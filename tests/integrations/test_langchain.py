@@ -11,6 +11,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
@@ -138,6 +139,16 @@ def test_a_chain_asks_and_gets_answer_probability_reason_and_sources(tmp_path: P
     (citation,) = answer["citations"]
     assert (citation["passage_id"], citation["quote"], citation["source"]) == ("fram", TEXTS["fram"], "fram.md")
     assert (answer["best_guess"], answer["nearest"]) == (None, [])
+
+
+def test_a_follow_up_is_answered_in_view_of_the_messages_before_it(tmp_path: Path) -> None:
+    rewrite = {"purpose": "standalone", "match": "Was the Fram built?", "reply": QUESTION, "repeat": True}
+    history = [SystemMessage("Be brief."), HumanMessage("Was the Fram built?"), AIMessage("Yes.")]
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, SURE, ANSWER, rewrite)) as rag:
+        runnable = BeliefRAGRunnable(rag)
+        assert runnable.invoke({"question": "Who did it?", "history": history})["answer"] == "Colin Archer"
+        with pytest.raises(SettingsError, match="not a message"):
+            runnable.invoke({"question": "Who did it?", "history": ["Was the Fram built?"]})
 
 
 def test_a_mapping_with_the_question_in_it_is_understood_and_one_without_is_refused(tmp_path: Path) -> None:

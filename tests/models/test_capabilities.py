@@ -32,9 +32,11 @@ def picky(request: Request) -> Response:
     body, delay = request.body, 0.01
     if "max_tokens" in body:
         return failure(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
-    for name in ("temperature", "response_format", "logprobs", "stop"):
+    for name in ("temperature", "response_format", "logprobs"):
         if name in body:
             return failure(400, f"Unsupported parameter: '{name}' is not supported with this model.")
+    if "stop" in body:
+        return failure(400, "Argument not supported: stop")
     return completion("yes", delay=delay)
 
 

@@ -160,3 +160,11 @@ def test_a_replay_leaves_a_damaged_file_alone_and_says_what_to_do(filled: Path) 
         ReplyStore(filled, read_only=True)
     assert sorted(file.name for file in filled.parent.iterdir()) == ["replies.sqlite", "replies.sqlite.lock"]
     assert filled.read_bytes() == b"x" * 9_000
+
+
+def test_a_file_that_lost_its_second_half_keeps_the_replies_of_the_first(filled: Path) -> None:
+    data = filled.read_bytes()
+    filled.write_bytes(data[: len(data) // 2])
+    with ReplyStore(filled) as store:
+        kept = [key for key in REPLIES if store.get(key) is not None]
+    assert len(kept) > len(REPLIES) // 4

@@ -158,30 +158,6 @@ async def test_a_server_with_json_mode_only_is_asked_so_from_then_on(
     assert "JSON schema" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("field", "objection"),
-    [
-        ("logprobs", "logprobs is not supported with this model"),
-        ("max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
-        ("stop", "Unsupported parameter: 'stop' is not supported with this model."),
-        ("stop", "Argument not supported: stop"),
-        ("temperature", "'temperature' does not support 0 with this model. Only the default (1) value is supported."),
-    ],
-)
-async def test_a_field_that_the_server_rejects_is_left_out_from_then_on(
-    chat_server: ChatServer, model: OpenAICompatible, field: str, objection: str
-) -> None:
-    def answer(request: Request) -> Response:
-        return failure(400, objection) if field in request.body else completion("<a>Paris</a> and more")
-
-    chat_server.play(answer)
-    for _ in range(2):
-        reply = await model.chat(ask(max_tokens=4, top_logprobs=5, stop=("</a>",)))
-        assert (reply.text, reply.tokens) == ("<a>Paris", None)
-    assert [field in request.body for request in chat_server.requests] == [True, False, False]
-    assert ("max_completion_tokens" in chat_server.requests[-1].body) == (field == "max_tokens")
-
-
 async def test_a_model_that_is_stopped_within_its_thinking_is_asked_again_without_stop_texts(
     chat_server: ChatServer, model: OpenAICompatible
 ) -> None:

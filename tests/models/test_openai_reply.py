@@ -41,6 +41,12 @@ def test_thinking_that_comes_apart_is_not_part_of_the_text_but_of_the_cost() -> 
     assert reply.tokens_out == count_tokens("France has a capital Paris")
 
 
+@pytest.mark.parametrize("tokens", [10**400, 2**63, -1, "many"])
+def test_a_count_of_tokens_that_cannot_be_is_not_believed(tokens: object) -> None:
+    reply = read("Paris", usage={"prompt_tokens": tokens, "completion_tokens": 1})
+    assert reply.counted_by == LOCAL_COUNT
+
+
 def test_content_in_parts_is_put_together() -> None:
     parts = [{"type": "thinking", "thinking": [{}]}, {"type": "text", "text": "Pa"}, {"type": "text", "text": "ris"}]
     assert read(None, message={"content": parts}).text == "Paris"

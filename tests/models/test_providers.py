@@ -138,7 +138,11 @@ def test_a_key_or_an_address_alone_sends_nothing_and_with_a_model_they_are_enoug
         (Settings(model="m", base_url="http://127.0.0.1.example.org/v1"), "m at http://127.0.0.1.example.org/v1"),
     ],
 )
-def test_it_is_said_where_passages_go_unless_they_stay_on_this_machine(settings: Settings, told: str | None) -> None:
+def test_it_is_said_where_passages_go_unless_they_stay_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, told: str | None
+) -> None:
+    assert describe_destination(Settings(model="m")) is None, "without a key there is nowhere to go"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-key")
     destination = describe_destination(settings)
     assert (destination is None) == (told is None)
     assert destination is None or (destination.startswith(f"{told} ") and "secret" not in destination)

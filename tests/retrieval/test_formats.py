@@ -74,7 +74,7 @@ ENDINGS = {ending: name for name in {name for name, _, _ in FACTS.values()} if (
 
 
 @pytest.mark.parametrize("ending", sorted(ENDINGS))
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_a_damaged_file_gives_passages_or_a_reason(office: Path, ending: str, seed: int) -> None:
     """Bytes are changed, cut out, repeated and inserted; the worker turns any other error into a reason."""

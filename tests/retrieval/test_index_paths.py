@@ -14,6 +14,7 @@ import pytest
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval import Bm25Index, EmptyCorpus, IndexProgress, IndexReport, index_paths, indexing
 from beliefrag.retrieval.documents import FORMATS
+from beliefrag.retrieval.indexing import count_outdated
 from tests.support.messages import mentions
 
 Restricted = Callable[[], AbstractContextManager[None]]
@@ -272,3 +273,15 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_next_time(docs: Path
     assert mentions(reasons(report, docs)["rows.jsonl"], "changed", "run again")
     assert counts(index_paths([docs], out)) == (1, 2, 0)
     assert found(out, "written") == ["written while it was being read"]
+
+
+def test_files_that_changed_since_they_were_indexed_are_counted(
+    docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_SETTLED_NS", 1000)
+    time.sleep(0.01)
+    index_paths([docs], out)
+    assert count_outdated(out) == 0
+    (docs / "harbour.txt").write_text("Written again.")
+    (docs / "sub" / "tower.md").unlink()
+    assert count_outdated(out) == 2

@@ -274,3 +274,9 @@ def test_a_run_with_packing_does_not_go_on_without_it() -> None:
     with pytest.raises(RunChanged, match="160"):
         resume_record(run_record(pack=160), run_record())
     assert "160" in run_record(pack=160).searched_with
+
+
+def test_a_record_that_leads_to_a_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").symlink_to("/dev/zero")
+    with pytest.raises(RunError, match="not a regular file"):
+        RunRecord.read(tmp_path)

@@ -44,6 +44,8 @@ SURE = verdict(0.95, 0.0, 0.0) | {"repeat": True}
 REPLIES: Sequence[Mapping[str, Any]] = (
     verdict(0.0, 1.0, 1.0) | {"match": UNKNOWN, "repeat": True},
     {"purpose": "query_writer", "reply": "SUFFICIENT", "repeat": True},
+    {"purpose": "standalone", "match": UNKNOWN, "reply": UNKNOWN, "repeat": True},
+    {"purpose": "standalone", "reply": TRAVEL, "repeat": True},
     {"purpose": "rewriter", "reply": "moon colour", "repeat": True},
     SURE,
     {"purpose": "answer", "match": SHIP, "reply": HOSTILE, "repeat": True},

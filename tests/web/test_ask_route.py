@@ -247,3 +247,29 @@ def test_a_page_elsewhere_cannot_make_a_browser_ask(plain: Served, path: str, ki
     assert "Content-Type: application/json" in response.text
     assert "access-control-allow-origin" not in response.headers
     assert plain.model.asked == before
+
+
+def test_a_follow_up_reads_the_passages_of_the_answer_that_its_history_names(tmp_path: Path) -> None:
+    rewrite = {"purpose": "standalone", "reply": QUESTION, "repeat": True}
+    with served(*opened(tmp_path, SURE, REPLY, rewrite)) as server, server.client() as client:
+        first = server.ask().json()
+        turn = {"question": QUESTION, "answer": first["answer"], "id": first["id"]}
+        body = {"question": "Who is it?", "history": [turn]}
+        reply = client.post("/v1/ask", json=body).json()
+        assert (reply["standalone"], reply["answer"], reply["usage"]["searches"]) == (QUESTION, ANSWER, 0)
+        assert reply["citations"][0]["source"] == "travel.md", "the server's folders stay with the server"
+        unknown = client.post("/v1/ask", json=body | {"history": [turn | {"id": "another"}]}).json()
+        assert (unknown["answer"], unknown["usage"]["searches"]) == (ANSWER, 1)
+        alone = client.post("/v1/ask", json={"question": "Who is it?"}).json()
+        assert alone["outcome"] == "abstained" and "it" in alone["asks"] and alone["usage"]["calls"] == 0
+
+
+def test_a_request_may_choose_the_style_of_its_answer(tmp_path: Path) -> None:
+    text = "Travel above the limit is approved by the head of finance. It costs 90 crowns."
+    write = {"purpose": "write", "reply": text, "repeat": True}
+    with served(*opened(tmp_path, SURE, REPLY, write)) as server, server.client() as client:
+        body = {"question": QUESTION, "settings": {"answer_style": "paragraph"}}
+        reply = client.post("/v1/ask", json=body).json()
+        assert (reply["answer"], reply["short_answer"], reply["left_out"]) == (text.partition(" It")[0], ANSWER, 1)
+        assert reply["citations"][reply["sentences"][0]["cites"][0]]["passage_id"] == "travel"
+        assert client.post("/v1/ask", json=body | {"settings": {"answer_style": "verse"}}).status_code == 422

@@ -109,6 +109,18 @@ async def test_an_agent_asks_and_searches_with_the_token(tmp_path: Path, era: st
     assert "secret" not in result.model_dump_json() + found.model_dump_json()
 
 
+async def test_an_agent_asks_a_follow_up_with_the_history_of_its_conversation(tmp_path: Path) -> None:
+    rewrite = {"purpose": "standalone", "match": "Fram", "reply": QUESTION, "repeat": True}
+    given = settings(tmp_path, SURE, ANSWER, rewrite, answer_style="short")
+    turn = {"question": "Was the Fram built?", "answer": "Yes."}
+    async with live(service(given), token=TOKEN) as (address, _), connected(address, token=TOKEN) as client:
+        result = await client.call_tool("ask", {"question": "Who did it?", "history": [turn]})
+        unclear = await client.call_tool("ask", {"question": "How much is it?"})
+    answer = result.structured_content
+    assert (answer["standalone"], answer["answer"]) == (QUESTION, "Colin Archer")
+    assert "it" in unclear.structured_content["asks"] and unclear.structured_content["outcome"] == "abstained"
+
+
 async def test_without_the_token_nobody_comes_in_and_health_is_open(tmp_path: Path) -> None:
     async with live(service(settings(tmp_path)), token=TOKEN) as (address, _), httpx2.AsyncClient() as http:
         refused = [

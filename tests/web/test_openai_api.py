@@ -111,13 +111,18 @@ def test_what_is_not_supported_is_refused_in_openais_own_form(
     assert error["code"] and error["message"]
 
 
-def test_of_a_conversation_the_last_question_is_answered_and_the_reply_says_so(client: openai.OpenAI) -> None:
-    turns: Any = [{"role": "user", "content": "And leave?"}, {"role": "assistant", "content": "The team lead."}, *ASKED]
-    message = client.chat.completions.create(model="beliefrag", messages=turns).choices[0].message
-    assert message.content is not None and message.content.startswith(f"{ANSWER}\n\n(Only the last question")
-    assert details(message)["answer"] == ANSWER and details(message)["ignored"] == ["messages[0]", "messages[1]"]
-    chunks = list(client.chat.completions.create(model="beliefrag", messages=turns, stream=True))
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == message.content
+def test_a_follow_up_is_answered_in_view_of_the_earlier_messages(tmp_path: Path) -> None:
+    rewrite = {"purpose": "standalone", "match": "The team lead.", "reply": QUESTION, "repeat": True}
+    system: Any = {"role": "system", "content": "Be brief."}
+    turns: Any = [system, {"role": "user", "content": "And leave?"}, {"role": "assistant", "content": "The team lead."}]
+    follow_up: Any = {"role": "user", "content": "And travel above it?"}
+    with served(*opened(tmp_path, SURE, REPLY, rewrite)) as server, client_of(server) as client:
+        message = client.chat.completions.create(model="beliefrag", messages=[*turns, follow_up]).choices[0].message
+        assert message.content == ANSWER
+        assert details(message)["standalone"] == QUESTION and details(message)["ignored"] == ["messages[0]"]
+        unclear: Any = [{"role": "user", "content": "How much is it?"}]
+        asked = client.chat.completions.create(model="beliefrag", messages=unclear).choices[0].message
+        assert asked.content == details(asked)["asks"] and "it" in str(asked.content)
 
 
 def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:

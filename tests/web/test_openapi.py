@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.service import AnswerService
-from tests.support.serving import Served, opened
+from tests.support.serving import ANSWER, QUESTION, REPLY, SURE, Served, opened
 
 CHECKS: Any = [
     not_a_server_error,
@@ -41,7 +41,9 @@ OPERATIONS = [
 
 
 def app_of(folder: Path, **how: Any) -> FastAPI:
-    assembly, chosen = opened(folder)
+    more = [{"purpose": "standalone", "reply": QUESTION, "repeat": True}]
+    more += [{"purpose": "write", "reply": f"It is {ANSWER}.", "repeat": True}]
+    assembly, chosen = opened(folder, SURE, REPLY, *more)
     service = AnswerService(assembly, chosen, ServerLimits())
     return create_app(HttpContext(service), **how)
 

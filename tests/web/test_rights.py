@@ -10,16 +10,19 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from beliefrag.errors import SettingsError
 from beliefrag.opening import assemble_by_groups
 from beliefrag.retrieval import Bm25Index
 from beliefrag.retrieval.rights import select_readable
-from beliefrag.settings import Access, PathRule, Settings, TokenRule
+from beliefrag.settings import AccessRules, PathRule, Settings, TokenRule
 from beliefrag.types import Passage
 from beliefrag.web.auth import read_readers
 from beliefrag.web.http import HttpContext, create_app
 from beliefrag.web.limits import ServerLimits
+from beliefrag.web.mcp.mcp_app import create_mcp_app
 from beliefrag.web.service import AnswerService
 from tests.support.serving import REPLY, SURE
 
@@ -62,7 +65,7 @@ def settings_of(folder: Path) -> Settings:
     return Settings(
         model=f"scripted:{script}", borrow="published", verifier="structured", cache=False, retriever="linked",
         answer_style="short",
-        access=Access(tuple(tokens), paths),
+        access=AccessRules(tuple(tokens), paths),
     )  # fmt: skip
 
 
@@ -175,3 +178,35 @@ def test_tokens_must_be_distinct(tmp_path: Path) -> None:
         (tmp_path / name).write_text("the-same-token-for-two")
     with pytest.raises(SettingsError, match="another file"):
         read_readers([TokenRule(tmp_path / "a", ("x",)), TokenRule(tmp_path / "b", ("y",))], "127.0.0.1")
+
+
+async def test_an_agent_searches_what_its_token_may_read(tmp_path: Path) -> None:
+    write_documents(tmp_path)
+    _, service = make_app(tmp_path)
+    tokens = {f"{name}-token-of-some-length": frozenset(groups) for name, groups in TOKENS.items()}
+    app = create_mcp_app(service, readers=tokens)
+    told = {}
+    async with app.router.lifespan_context(app):
+        for name in TOKENS:
+            headers = {"Authorization": f"Bearer {name}-token-of-some-length"}
+            transport = httpx2.ASGITransport(app=app)
+            async with (
+                httpx2.AsyncClient(transport=transport, headers=headers, base_url="http://localhost") as http,
+                Client(streamable_http_client("http://localhost/mcp", http_client=http)) as client,
+            ):
+                told[name] = str(await client.call_tool("search", {"query": "travel pay in Zanzibar", "k": 20}))
+    assert "91,000" in told["people"]
+    assert "head of finance" in told["staff"]
+    assert "91,000" not in told["staff"] + told["no"]
+    assert "finance" not in told["no"]
+
+
+async def test_earlier_turns_of_others_bring_no_passages(tmp_path: Path) -> None:
+    write_documents(tmp_path)
+    app, _ = make_app(tmp_path)
+    first = (await send(app, "/v1/ask", {"question": "What is the pay in Zanzibar?"}, PEOPLE)).json()
+    assert "91,000" in str(first["sources"])
+    turn = {"id": first["id"], "question": "What is the pay in Zanzibar?", "answer": "It is known."}
+    for question in ("Why is it?", "And how much is it there?"):
+        reply = await send(app, "/v1/ask", {"question": question, "history": [turn]}, STAFF)
+        assert "91,000" not in reply.text

@@ -3,7 +3,7 @@
 import { answerView } from "./ask_answer.ts";
 import { askStream, getJson, problemWords } from "./ask_api.ts";
 import { DocumentPanel, type Opened } from "./ask_document.ts";
-import { AskHistory, type Asked } from "./ask_history.ts";
+import { AskHistory, turnsOf, type Asked } from "./ask_history.ts";
 import type { Answer, PageAbout, StreamEvent } from "./ask_schema.ts";
 import { stepLine, waitingFor, written } from "./ask_steps.ts";
 import { announcer, frame, onKey, problem } from "./chrome.ts";
@@ -22,6 +22,12 @@ class AskPage {
   readonly #earlier = h("nav", { class: "earlier", "aria-label": "Earlier questions" });
   readonly #column: HTMLElement;
   readonly #document: DocumentPanel;
+  readonly #before = h("section", { class: "before", "aria-label": "Conversation", hidden: true });
+  readonly #fresh = h("button", { type: "button", class: "fresh", hidden: true }, "New conversation");
+  readonly #style = h("select", { "aria-label": "Length of the answer" },
+    h("option", { value: "short" }, "A few words"), h("option", { value: "sentence", selected: true }, "Sentences"), h("option", { value: "paragraph" }, "A paragraph"));
+  readonly #where = h("input", { type: "text", maxlength: 2000, placeholder: "All passages, or: type=pdf and year>=2024", "aria-label": "Filter" });
+  #turns: Asked[] = [];
   #running: AbortController | null = null;
 
   constructor(main: HTMLElement, about: PageAbout) {
@@ -32,8 +38,10 @@ class AskPage {
       placeholder: "Ask a question about the documents", "aria-keyshortcuts": "/",
     });
     const form = h("form", { class: "ask", submit: (event) => { event.preventDefault(); void this.#start(); } },
-      h("label", { for: "question", class: "aside" }, "Question"), this.#box, h("div", {}, this.#ask, this.#stop));
-    this.#column = h("div", { class: "column" }, form, this.#welcome(), this.#current);
+      h("label", { for: "question", class: "aside" }, "Question"), this.#box, h("div", {}, this.#ask, this.#stop),
+      h("p", { class: "choices" }, this.#style, this.#where, this.#fresh));
+    this.#style.value = about.answer_style;
+    this.#column = h("div", { class: "column" }, this.#welcome(), this.#before, this.#current, form);
     this.#document = new DocumentPanel(() => [this.#column, this.#earlier, ...document.querySelectorAll<HTMLElement>("header.bar")]);
     main.classList.add("asking");
     replace(main, this.#earlier, this.#column, this.#document.element);
@@ -48,6 +56,7 @@ class AskPage {
       event.preventDefault();
       this.#box.form?.requestSubmit();
     });
+    this.#fresh.addEventListener("click", () => { this.#begin(); });
     this.#stop.addEventListener("click", () => { this.#running?.abort(); });
     onKey(["/"], "to the question box", () => { this.#box.focus(); this.#box.select(); });
     for (let number = 1; number <= 9; number += 1) {
@@ -67,6 +76,24 @@ class AskPage {
       unread.length ? h("details", { class: "unread" }, h("summary", {}, `${count(skipped_count, "file or part")} not read`), h("ul", {}, ...unread)) : "");
   }
 
+  /** Begins a new conversation. */
+  #begin(): void {
+    this.#turns = [];
+    this.#current.hidden = true;
+    this.#listTurns();
+    this.#box.focus();
+  }
+
+  /** Lists what was said before the answer that is shown. */
+  #listTurns(shown: Asked | null = null): void {
+    const before = this.#turns.filter((turn) => turn !== shown);
+    replace(this.#before, before.map(({ question, answer }) => h("div", { class: "turn" },
+      h("p", { class: "said" }, words(question, 600)), h("p", { class: "reply" }, words(answer.answer ?? answer.asks ?? "Declined.", 4000)))));
+    this.#before.hidden = before.length === 0;
+    this.#fresh.hidden = this.#turns.length === 0;
+    this.#box.placeholder = this.#turns.length ? "Ask a follow-up question" : "Ask a question about the documents";
+  }
+
   async #start(): Promise<void> {
     const question = this.#box.value.trim();
     if (!question || this.#running) return;
@@ -77,7 +104,9 @@ class AskPage {
     const steps = h("ol", { class: "happening" });
     const waiting = h("p", { class: "waiting muted" }, "Sending the question");
     const writing = h("p", { class: "answer" });
+    this.#listTurns();
     this.#showCurrent(question, steps, writing, waiting);
+    this.#current.scrollIntoView({ block: "nearest" });
     const began = performance.now();
     const elapsed = h("span", { class: "elapsed", "aria-hidden": "true" });
     const timer = setInterval(() => { elapsed.textContent = ` ${Math.round((performance.now() - began) / 1000)} s`; }, 1000);
@@ -85,6 +114,8 @@ class AskPage {
       const answer = await this.#follow(question, running.signal, steps, writing, (told) => { replace(waiting, told, " \u2026", elapsed); });
       const asked = { question, at: new Date().toISOString(), answer, seconds: (performance.now() - began) / 1000 };
       this.#history.add(asked);
+      this.#turns.push(asked);
+      this.#listTurns(asked);
       this.#listEarlier();
       this.#showAnswer(asked, steps);
       this.#box.value = "";
@@ -101,7 +132,8 @@ class AskPage {
 
   async #follow(question: string, signal: AbortSignal, steps: HTMLElement, writing: HTMLElement, wait: (told: string) => void): Promise<Answer> {
     let shown = "";
-    for await (const event of askStream(question, signal)) {
+    const asked = { question, history: turnsOf(this.#turns), settings: { answer_style: this.#style.value, where: this.#where.value.trim() || null } };
+    for await (const event of askStream(asked, signal)) {
       if (event.name === "result") return event.data as unknown as Answer;
       if (event.name === "error") throw new Error(problemWords(event.data, 500));
       if (event.name === "answer_text") replace(writing, words((shown = written(shown, event)), 4000));
@@ -150,6 +182,8 @@ class AskPage {
   #showEarlier(asked: Asked): void {
     if (this.#running) return;
     if (this.#document.isOpen) this.#document.close();
+    this.#turns = [asked];
+    this.#listTurns(asked);
     this.#showAnswer(asked, null);
     this.#current.scrollIntoView({ block: "nearest" });
     this.#current.focus({ preventScroll: true });

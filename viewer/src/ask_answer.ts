@@ -18,6 +18,7 @@ export function answerView(asked: Asked, steps: HTMLElement | null, open: OpenDo
   const isDeclined = answer.outcome === "abstained";
   const cited = (isDeclined ? answer.nearest : answer.citations) ?? [];
   return [
+    answer.standalone ? h("p", { class: "understood muted" }, "Understood as: ", words(answer.standalone, 600)) : null,
     isDeclined ? declined(answer) : given(answer),
     quotes(answer, cited, open),
     furtherSources(answer, cited, open),
@@ -35,9 +36,21 @@ export function explanation({ why, would_change }: Pick<Answer, "why" | "would_c
 
 function given(answer: Answer): HTMLElement {
   return h("div", { class: "given" },
-    h("p", { class: "answer" }, words(answer.answer ?? "", 4000)),
+    h("p", { class: "answer" }, answer.sentences?.length ? sentences(answer) : words(answer.answer ?? "", 4000)),
+    answer.left_out ? h("p", { class: "note muted" }, `Left out: ${count(answer.left_out, "sentence")} that the documents do not support.`) : null,
     answer.outcome === "stopped" && h("p", { class: "note" }, "This is the best answer that was found, not one to rely on."),
     confidence(answer));
+}
+
+/** The sentences, each with the numbers of its quotes, which lead to them. */
+function sentences(answer: Answer): Child[] {
+  return (answer.sentences ?? []).map(({ text, cites }, place) => [place > 0 ? " " : "", words(text, 2000),
+    cites.map((cited) => h("button", { type: "button", class: "cite", "aria-label": `Quote ${cited + 1}`, click: (event) => { goTo(event, cited); } }, String(cited + 1)))]);
+}
+
+function goTo(event: Event, cited: number): void {
+  const article = (event.currentTarget as HTMLElement).closest("article");
+  article?.querySelectorAll<HTMLElement>(".quotes .open")[cited]?.focus();
 }
 
 function missing(answer: Answer): Child {
@@ -48,6 +61,7 @@ function missing(answer: Answer): Child {
 }
 
 function declined(answer: Answer): HTMLElement {
+  if (answer.asks) return h("div", { class: "given declined" }, h("p", { class: "answer" }, words(answer.asks, 600)));
   const guess = answer.best_guess;
   return h("div", { class: "given declined" },
     h("p", { class: "answer" }, "Declined: the documents do not give an answer to trust."),

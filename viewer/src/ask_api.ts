@@ -18,8 +18,8 @@ export async function sendJson<T>(path: string, body: unknown): Promise<T> {
 }
 
 /** Sends a question and gives its events as they come. Aborting the signal stops the episode on the server too. */
-export async function* askStream(question: string, signal: AbortSignal): AsyncGenerator<StreamEvent> {
-  const answer = await reach("/v1/ask", { ...post({ question }, "text/event-stream"), signal });
+export async function* askStream(asked: Record<string, unknown>, signal: AbortSignal): AsyncGenerator<StreamEvent> {
+  const answer = await reach("/v1/ask", { ...post(asked, "text/event-stream"), signal });
   const reader = answer.body?.getReader();
   if (!reader) throw new AskProblem(ENDED);
   const decoder = new TextDecoder();

@@ -5,6 +5,7 @@ import type { Answer, Citation, Source } from "./ask_schema.ts";
 export interface Asked { readonly question: string; readonly at: string; readonly answer: Answer; readonly seconds: number }
 
 const MOST = 50;
+const MOST_TURNS = 6;
 const OUTCOMES = new Set(["answered", "stopped", "abstained"]);
 
 export class AskHistory {
@@ -40,6 +41,13 @@ export class AskHistory {
   }
 }
 
+/** The turns of a conversation as the server takes them, the latest last. */
+export function turnsOf(asked: readonly Asked[]): { question: string; answer: string; id: string }[] {
+  return asked.slice(-MOST_TURNS).map(({ question, answer }) => ({
+    question: answer.standalone || question, answer: answer.answer ?? answer.asks ?? "", id: answer.id,
+  }));
+}
+
 /** The entries of a stored history. What is not one is left out: an older version of the page may have written it. */
 export function readHistory(content: string | null): Asked[] {
   if (content === null) return [];
@@ -54,7 +62,7 @@ export function readHistory(content: string | null): Asked[] {
 
 function isAsked(value: unknown): value is Asked {
   const { question, at, answer, seconds } = fields(value);
-  const { id, outcome, answer: words, answerability, reason, sources, usage, citations, nearest, missing, why, best_guess: guess } = fields(answer);
+  const { id, outcome, answer: words, answerability, reason, sources, usage, citations, nearest, missing, why, best_guess: guess, sentences, standalone } = fields(answer);
   return (
     [question, at, id, reason].every((each) => typeof each === "string")
     && typeof seconds === "number"
@@ -65,9 +73,15 @@ function isAsked(value: unknown): value is Asked {
     && Array.isArray(sources) && sources.every(isSource)
     && [citations, nearest].every((each) => each === undefined || (Array.isArray(each) && each.every(isCitation)))
     && (missing === undefined || (Array.isArray(missing) && missing.every((each) => typeof each === "string")))
-    && (why === undefined || typeof why === "string")
+    && [why, standalone].every((each) => each === undefined || typeof each === "string")
+    && (sentences === undefined || (Array.isArray(sentences) && sentences.every(isSentence)))
     && typeof fields(usage)["tokens"] === "number"
   );
+}
+
+function isSentence(value: unknown): boolean {
+  const { text, cites } = fields(value);
+  return typeof text === "string" && Array.isArray(cites) && cites.every((each) => Number.isInteger(each));
 }
 
 function isSource(value: unknown): value is Source {

@@ -1,7 +1,7 @@
 // What the page gets from the server. The names are those of web/answers.py and web/page in src/beliefrag.
 
 export interface PageAbout {
-  name: string; passages: number | null; question_chars: number; feedback: string;
+  name: string; passages: number | null; question_chars: number; answer_style: string; feedback: string;
   updated: string; languages: Record<string, number>; skipped: { name: string; reason: string }[]; skipped_count: number;
 }
 
@@ -20,7 +20,14 @@ export interface AskUsage { tokens: number; calls: number; cached_calls: number;
 export interface Answer {
   id: string;
   outcome: "answered" | "stopped" | "abstained";
+  /** A follow-up as it was understood; empty if it was answered as it was asked. */
+  standalone?: string;
+  /** Where the question cannot be understood by itself: what to ask the person. */
+  asks?: string | null;
   answer: string | null;
+  /** The sentences of the answer, with the places of their citations. */
+  sentences?: { text: string; cites: number[] }[];
+  left_out?: number;
   answerability: number | null;
   /** False: the probability is an uncalibrated estimate. */
   calibrated?: boolean | null;

@@ -14,6 +14,8 @@ const CALLS: Record<string, string> = {
   query_writer: "Thinking of what to search for next",
   rewriter: "Thinking of other words to search with",
   answer: "Writing the answer",
+  write: "Writing the answer",
+  standalone: "Understanding the follow-up question",
 };
 const ENDS: Record<string, string> = {
   ANSWER: "This is enough for an answer",

@@ -11,15 +11,15 @@ import re
 from collections.abc import Sequence
 
 from beliefrag.answering.packing import EMPTY_WORDS, cover_words, lower_words
+from beliefrag.explanation import ask_back
 from beliefrag.prompts import escape
-from beliefrag.record import Episode
+from beliefrag.record import Episode, Progress
 from beliefrag.types import Hit, Turn
 
 MOST_TURNS = 6
 """The turns that a conversation keeps, the latest ones."""
-_ANSWER_WORDS = 40
-"""The words of an earlier answer that the prompt of the rewriter shows."""
-_QUESTION_WORDS = 60
+_SHOWN_WORDS = 40
+"""The words of an earlier question or answer that the prompt of the rewriter shows."""
 _LEAST_WORDS = 3
 """A question with fewer words of its own may be about what was said before."""
 _MOST_UNCLEAR = 2
@@ -75,6 +75,13 @@ def bound_history(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(turns)[-MOST_TURNS:]
 
 
+def add_turn(turns: Sequence[Turn], progress: Progress) -> tuple[Turn, ...]:
+    """Return the turns with one more where an episode has ended well; nothing else of an episode is kept."""
+    if not (isinstance(progress, Episode) and progress.finished):
+        return tuple(turns)
+    return bound_history((*turns, make_turn(progress)))
+
+
 def make_turn(episode: Episode) -> Turn:
     """Return what a conversation keeps of an episode: question, answer, and the passages that were read at its end."""
     scores: dict[str, float] = {hit.passage.id: hit.score for hit in episode.carried}
@@ -82,14 +89,14 @@ def make_turn(episode: Episode) -> Turn:
         for name, score in step.search.hits if step.search else ():
             scores[name] = max(score, scores.get(name, score))
     found = tuple(Hit(passage, scores.get(passage.id, 0.0)) for passage in episode.read_passages)
-    return Turn(episode.asked, episode.answer or "", found)
+    return Turn(episode.asked, episode.answer or ask_back(episode) or "", found)
 
 
 def describe_history(turns: Sequence[Turn]) -> str:
     """Return the turns as a prompt shows them, the latest last, each question and answer cut to a few words."""
     lines = []
     for turn in turns:
-        lines += [f"Question: {_cut(turn.question, _QUESTION_WORDS)}", f"Answer: {_cut(turn.answer, _ANSWER_WORDS)}"]
+        lines += [f"Question: {_cut(turn.question)}", f"Answer: {_cut(turn.answer)}"]
     return "\n".join(lines)
 
 
@@ -103,6 +110,12 @@ def stands_alone(question: str) -> bool:
     if not _ENGLISH.intersection(words) or _OPENS.match(question) or len(own) < _LEAST_WORDS:
         return False
     return find_reference(question) is None
+
+
+def keeps_words(question: str, rewritten: str) -> bool:
+    """Return whether a rewritten follow-up still has most of its own words: else it asks something else."""
+    own = [word for word in dict.fromkeys(lower_words(question)) if word not in _LIGHT]
+    return 2 * sum(cover > 0 for cover in cover_words(own, lower_words(rewritten))) >= len(own)
 
 
 def find_reference(question: str) -> str | None:
@@ -140,6 +153,6 @@ def carry_passages(question: str, turns: Sequence[Turn]) -> tuple[Hit, ...]:
     return found if own and covered >= _CARRIED * len(own) else ()
 
 
-def _cut(text: str, words: int) -> str:
-    parts = escape(text).split()
-    return " ".join(parts) if len(parts) <= words else f"{' '.join(parts[:words])} \u2026"
+def _cut(text: str) -> str:
+    words = escape(text).split()
+    return " ".join([*words[:_SHOWN_WORDS], *(["\u2026"] if len(words) > _SHOWN_WORDS else [])])

@@ -45,12 +45,7 @@ class AnswerWriter:
     """
 
     def __init__(
-        self,
-        question: str,
-        short: str,
-        passages: Sequence[Passage],
-        shown: Spans | None,
-        written: Sequence[str] = (),
+        self, question: str, short: str, passages: Sequence[Passage], shown: Spans | None, written: Sequence[str] = ()
     ) -> None:
         self.citations = list(choose_citations(question, short, passages, shown=shown))
         self.sentences: list[AnswerSentence] = []
@@ -102,11 +97,8 @@ class AnswerWriter:
     def _cite(self, citation: Citation) -> int:
         """Return the place of a citation, or of one that quotes the same words with others."""
         for place, known in enumerate(self.citations):
-            if (
-                known.passage_id == citation.passage_id
-                and known.span[0] <= citation.span[0]
-                and citation.span[1] <= known.span[1]
-            ):
+            inside = known.span[0] <= citation.span[0] and citation.span[1] <= known.span[1]
+            if inside and known.passage_id == citation.passage_id:
                 if known.role is CitationRole.RELATED:
                     self.citations[place] = replace(known, role=CitationRole.ANSWER)
                 return place

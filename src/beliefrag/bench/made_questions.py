@@ -203,7 +203,9 @@ async def make_questions(
         own = [each for each in seeds if each.kind == kind]
         have = 0
         while own and have < wanted:
-            batch, own = own[: max(1, at_once)], own[max(1, at_once) :]
+            # About half of what a model writes is rejected.
+            size = max(1, min(at_once, 2 * (wanted - have)))
+            batch, own = own[:size], own[size:]
             for found in await asyncio.gather(*(_make_question(meter, prompts, each, rejected) for each in batch)):
                 if found is not None and have < wanted and found.id not in made:
                     made[found.id] = found

@@ -27,13 +27,14 @@ from beliefrag.explanation import (
     explain_episode,
 )
 from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
-from beliefrag.types import Citation, CitationRole, Passage, Question, Usage
+from beliefrag.types import Citation, CitationRole, Passage, Question, Turn, Usage
 
 if TYPE_CHECKING:
     from beliefrag.cli.live import LiveDisplay
     from beliefrag.opening import Assembly
     from beliefrag.settings import Settings
 
+_SKIPPED_SHOWN = 5
 NOT_UTF8 = "it is not valid in this terminal's encoding; use UTF-8"
 Rows = list[tuple[str, tuple[str, ...]]]
 """Headings, each with one or more values."""
@@ -55,7 +56,7 @@ _OUTCOMES = {
 }
 
 
-@with_settings("model", "base_url", "method", "retriever", "pack", "borrow", "max_error", "answer_style")
+@with_settings("model", "base_url", "method", "retriever", "borrow", "max_error", "answer_style")
 def ask(
     question: Annotated[str | None, argument("QUESTION", "The question; without one, a prompt opens.")] = None,
     further: options.FurtherPaths = None,
@@ -113,6 +114,7 @@ def ask(
         elif quiet:
             print_answer(episode)
         print_failure(episode)
+        print_unread(episode, assembly)
     raise typer.Exit(exit_code(episode))
 
 
@@ -136,6 +138,12 @@ def open_assembly(
     """Open the model, the documents or the index, and warn about documents that could not be read."""
     from beliefrag.opening import assemble
 
+    if docs is None and index is not None and index.is_dir():
+        from beliefrag.retrieval.indexing import count_outdated
+
+        if outdated := count_outdated(index):
+            number = f"{outdated:,} documents have" if outdated > 1 else "1 document has"
+            output.print_notice(f"warning: {number} changed since {index} was made; run 'beliefrag index' again.")
     if docs is None or index is not None:
         with output.show_status("opening index and model"):
             return assemble(settings, docs=docs, index=index, where=where)
@@ -143,8 +151,9 @@ def open_assembly(
         assembly = assemble(settings, docs=docs, progress=progress, where=where)
     if assembly.report is not None and (skipped := assembly.report.skipped):
         number = f"{len(skipped):,} files were" if len(skipped) > 1 else "1 file was"
-        more = " 'beliefrag index' lists all of them." if len(skipped) > 1 else ""
-        output.print_notice(f"warning: {number} left out: {skipped[0].path} {skipped[0].reason}.{more}")
+        named = "; ".join(f"{each.path} {each.reason}" for each in skipped[:_SKIPPED_SHOWN])
+        more = " 'beliefrag index' lists all of them." if len(skipped) > _SKIPPED_SHOWN else ""
+        output.print_notice(f"warning: {number} left out: {named}.{more}")
     return assembly
 
 
@@ -155,6 +164,7 @@ async def run_episode(
     display: LineDisplay | LiveDisplay | None,
     observers: Sequence[Callable[[Progress], object]] = (),
     keep_open: bool = False,
+    history: Sequence[Turn] = (),
 ) -> Episode:
     """Answer a question. Cancelling it, or an error in the display, cancels the running model call.
 
@@ -162,7 +172,7 @@ async def run_episode(
     """
     from beliefrag.engine import loop
 
-    stream = loop.run(question, assembly.method, assembly.harness)
+    stream = loop.run(question, assembly.method, assembly.harness, history)
     progress: Progress | None = None
     try:
         # The display is left first: the terminal is usable again while the model still ends.
@@ -231,6 +241,15 @@ def print_failure(episode: Episode) -> None:
     """Print on standard error why an episode failed."""
     if episode.error is not None:
         output.print_notice(f"error: {episode.error.message} {episode.error.remedy}")
+
+
+def print_unread(episode: Episode, assembly: Assembly) -> None:
+    """Print which files were not read that a declined question seems to be about."""
+    from beliefrag.retrieval.indexing import find_unread
+
+    if episode.outcome is Outcome.ABSTAINED and assembly.report:
+        for each in find_unread(episode.question.text, assembly.report.skipped):
+            output.print_notice(f"note: the question may be about {each.path}, which was not read: it {each.reason}.")
 
 
 def choose_display(
@@ -373,9 +392,10 @@ def summary_rows(episode: Episode) -> Rows:
 def explain_end(episode: Episode) -> Explanation:
     """Explain an episode to a person who can ask again with other options."""
     from beliefrag.answering.citing import find_uncovered
+    from beliefrag.answering.counting import asks_for_all
 
-    uncovered = find_uncovered(episode.question.text, episode.read_passages)
-    return explain_episode(episode, uncovered, name_options=True)
+    uncovered = find_uncovered(episode.asked, episode.read_passages)
+    return explain_episode(episode, uncovered, name_options=True, whole=asks_for_all(episode.asked))
 
 
 def evidence_rows(episode: Episode) -> Rows:

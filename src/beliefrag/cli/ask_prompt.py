@@ -9,17 +9,19 @@ from pathlib import Path
 
 import typer
 
+from beliefrag.answering.conversation import add_turn
 from beliefrag.cli import ask
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import print_notice, safe_line
 from beliefrag.errors import CorpusError
 from beliefrag.opening import Assembly, reopen_passages
 from beliefrag.record import Episode
-from beliefrag.types import Question
+from beliefrag.types import Question, Turn
 
 _HELP = """Type a question, or one of
   /sources   what the last answer rests on, and what else was read
   /why       what was done for the last answer, and why it ended so
+  /clear     forget the questions so far: the next one refers to none of them
   /help      this list
   /quit      end; so does Ctrl-D
 Ctrl-C stops a question. The arrow keys bring earlier questions back."""
@@ -38,6 +40,7 @@ class AskPrompt:
         self._docs = docs
         self._make_display = make_display
         self._last: Episode | None = None
+        self._turns: tuple[Turn, ...] = ()
 
     def run(self) -> None:
         """Read lines until the end of the input or /quit."""
@@ -58,6 +61,8 @@ class AskPrompt:
                 self._ask(line, runner)
         elif line.lower() == "/help":
             typer.echo(_HELP)
+        elif line.lower() == "/clear":
+            self._turns = ()
         elif line.lower() not in ("/sources", "/why"):
             print_notice(f"unknown command {safe_line(line)!r}; /help lists them")
         elif self._last is None:
@@ -73,7 +78,9 @@ class AskPrompt:
         try:
             if self._docs and isinstance(now := reopen_passages(self._assembly, docs=self._docs), Assembly):
                 self._assembly = now
-            episode = runner.run(ask.run_episode(Question(line), self._assembly, display=display, keep_open=True))
+            episode = runner.run(
+                ask.run_episode(Question(line), self._assembly, display=display, keep_open=True, history=self._turns)
+            )
         except KeyboardInterrupt:
             print_notice("stopped; /quit or Ctrl-D ends")
             return
@@ -81,9 +88,11 @@ class AskPrompt:
             print_notice(f"error: {error.message} {error.remedy}")
             return
         self._last = episode
+        self._turns = add_turn(self._turns, episode)
         if display is None:
             ask.print_answer(episode)
         ask.print_failure(episode)
+        ask.print_unread(episode, self._assembly)
 
 
 def _print_why(episode: Episode) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from beliefrag.answering.conversation import keeps_words
 from beliefrag.answering.packing import PackedPassage, pack_passages
 from beliefrag.answering.sentences import split_written
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
@@ -293,6 +294,8 @@ class ModelCalls:
             written = unescape(read_line(reply.text))
             if len(written.split()) > len(question.text.split()) + _MOST_ADDED:
                 raise ReplyError("That is not one question.")
+            if not keeps_words(question.text, written):
+                raise ReplyError("That does not ask for what the follow-up asks.")
             return written
 
         try:

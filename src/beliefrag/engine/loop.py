@@ -16,13 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
-from beliefrag.answering.conversation import (
-    bound_history,
-    carry_passages,
-    describe_history,
-    find_unclear,
-    stands_alone,
-)
+from beliefrag.answering.conversation import bound_history, carry_passages, describe_history, find_unclear, stands_alone
+from beliefrag.answering.counting import is_own_count
 from beliefrag.answering.packing import PackedPassage
 from beliefrag.answering.sentences import AnswerWriter
 from beliefrag.engine.calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
@@ -31,15 +26,7 @@ from beliefrag.errors import BeliefRAGError, RetrievalError, TokensSpent
 from beliefrag.explanation import UNCLEAR, describe_reason
 from beliefrag.models.compose import Meter
 from beliefrag.models.protocol import ChatModel, ChatReply, ChatRequest
-from beliefrag.policy import (
-    Evidence,
-    EvidenceChange,
-    Spent,
-    Thresholds,
-    correction_fits,
-    legal_actions,
-    novelty,
-)
+from beliefrag.policy import Evidence, EvidenceChange, Spent, Thresholds, correction_fits, legal_actions, novelty
 from beliefrag.prompts import Prompts
 from beliefrag.record import (
     AnswerText,
@@ -87,6 +74,8 @@ class Harness:
     """How many candidates of a search are scored, to tell how much of what is relevant was not retained."""
     style: AnswerStyle = "short"
     """How an answer is written once it is decided that there is one."""
+    collection: int | None = None
+    """How many passages there are to search; None where that is not known."""
     asks_back: bool = False
     """Whether a question that cannot be understood by itself is declined before anything is searched."""
 
@@ -243,6 +232,7 @@ class _Player:
             prompts=self._harness.prompts.hashes(),
             verifier=self._harness.verifier.name,
             made_with=self._harness.made_with,
+            collection=self._harness.collection,
             calibrated=self._harness.calibrated,
         )
         try:
@@ -297,7 +287,7 @@ class _Player:
                 self._latest = Measurement()
             # Measuring may have spent tokens, so what is legal is worked out again before the decision.
             view = self._build_view()
-            decision = controller.decide(view, self._latest)
+            decision = self._refuse_count(controller.decide(view, self._latest), view)
             if decision.action not in view.legal:
                 raise BeliefRAGError(
                     f"The method {self._method.name} chose {decision.action}, which is not legal here.",
@@ -317,6 +307,16 @@ class _Player:
             self._end_step(**changes)
             if ending is not None:
                 return ending
+
+    def _refuse_count(self, decision: Decision, view: View) -> Decision:
+        """Return the decision, or that a count of the model's own is declined: it has not read the whole collection."""
+        draft = decision.answer or (self._latest.attempt.answer if self._latest.attempt else None)
+        if not self._harness.asks_back or decision.action not in {Action.ANSWER, Action.STOP} or draft is None:
+            return decision
+        read = view.answer_window
+        if self._harness.collection == len(read) or not is_own_count(self._question.text, draft, read):
+            return decision
+        return Decision(Action.ABSTAIN, "abstain-own-count", decision.comparisons, decision.legal)
 
     def _begin_step(self, decision: Decision) -> None:
         self._decisions.append(decision)

@@ -7,6 +7,7 @@ step of a chain.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypedDict, cast
 
 from beliefrag.client import BeliefRAG
@@ -20,10 +21,11 @@ from beliefrag.integrations.foreign import (
     scored_sources,
 )
 from beliefrag.record import Episode
-from beliefrag.types import Passage
+from beliefrag.types import Passage, Turn
 
 try:
     from langchain_core.documents import Document
+    from langchain_core.messages import BaseMessage
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
@@ -114,12 +116,16 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
     Args:
         rag: What answers. It stays open: close it yourself.
         question_key: The key of the question when the input is a mapping.
+        history_key: The key of the messages before it, which it may refer to; a mapping need not have it.
         name: Its name in callbacks and traces.
     """
 
-    def __init__(self, rag: BeliefRAG, *, question_key: str = "question", name: str = "BeliefRAG") -> None:
+    def __init__(
+        self, rag: BeliefRAG, *, question_key: str = "question", history_key: str = "history", name: str = "BeliefRAG"
+    ) -> None:
         self._rag = rag
         self._question_key = question_key
+        self._history_key = history_key
         self.name = name
 
     def invoke(self, input: _Input, config: RunnableConfig | None = None, **kwargs: Any) -> LangChainAnswer:
@@ -131,10 +137,10 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return await self._acall_with_config(self._aask, input, config, run_type="chain")
 
     def _ask(self, given: _Input) -> LangChainAnswer:
-        return _to_answer(self._rag.ask(self._question(given)))
+        return _to_answer(self._rag.ask(self._question(given), history=self._history(given)))
 
     async def _aask(self, given: _Input) -> LangChainAnswer:
-        return _to_answer(await self._rag.aask(self._question(given)))
+        return _to_answer(await self._rag.aask(self._question(given), history=self._history(given)))
 
     def _question(self, given: _Input) -> str:
         question = given.get(self._question_key) if isinstance(given, Mapping) else given
@@ -144,6 +150,20 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
             f"The input is a {type(given).__name__} without a question in it.",
             remedy=f"Give a text, or a mapping with the key {self._question_key!r}.",
         )
+
+    def _history(self, given: _Input) -> list[Turn]:
+        turns: list[Turn] = []
+        for message in given.get(self._history_key, ()) if isinstance(given, Mapping) else ():
+            if not isinstance(message, BaseMessage):
+                raise SettingsError(
+                    f"The history holds a {type(message).__name__}, not a message.",
+                    remedy="Give LangChain's HumanMessage and AIMessage in turn.",
+                )
+            if message.type == "human":
+                turns.append(Turn(str(message.text)))
+            elif message.type == "ai" and turns:
+                turns[-1] = replace(turns[-1], answer=str(message.text))
+        return turns
 
 
 def _to_passage(document: Document) -> Passage:

@@ -327,11 +327,18 @@ _Row = tuple[bytes, bytes, Any, bytes, str | None]
 
 
 def _read_rows(path: Path) -> Iterator[_Row]:
-    """Yield rows from the front until one fails, then from the back. Rows may come twice."""
-    for order in ("ASC", "DESC"):
+    """Yield rows from the front until one fails, then from the back, then row by row. Rows may come twice."""
+    for query in ("ORDER BY rowid ASC", "ORDER BY rowid DESC", "WHERE rowid = ?"):
         with suppress(sqlite3.DatabaseError), closing(_connect(path, "ro")) as db:
-            yield from db.execute(f"{_SELECT} NOT INDEXED ORDER BY rowid {order}")
-            return
+            # SQLite then reads a file that is shorter than its header says.
+            db.execute("PRAGMA writable_schema = ON")
+            if not query.endswith("?"):
+                yield from db.execute(f"{_SELECT} NOT INDEXED {query}")
+                return
+            # A row has a hundred bytes at least.
+            for number in range(1, _size(path) // 100):
+                with suppress(sqlite3.DatabaseError):
+                    yield from db.execute(f"{_SELECT} NOT INDEXED {query}", (number,))
 
 
 def _row(stored: StoredReply) -> tuple[str, str, float, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
 from beliefrag.errors import ModelError, ReplyError, TransportError
 from beliefrag.models.cost import LOCAL_COUNT, count_prompt, count_tokens
@@ -38,35 +38,24 @@ class _Message(BaseModel):
 
 
 class _Choice(BaseModel):
-    message: _Message
+    message: _Message = Field(validation_alias=AliasChoices("message", "delta"))
     finish_reason: str | None = None
     logprobs: Any = None
+
+
+_MOST_TOKENS = 100_000_000
+"""No model reads or writes more in one call: a server that says so has not counted."""
 
 
 class _Usage(BaseModel):
-    prompt_tokens: Annotated[int, Field(gt=0)]
-    completion_tokens: Annotated[int, Field(ge=0)]
+    prompt_tokens: Annotated[int, Field(gt=0, le=_MOST_TOKENS)]
+    completion_tokens: Annotated[int, Field(ge=0, le=_MOST_TOKENS)]
 
 
 class Completion(BaseModel):
-    """The body of a reply."""
+    """The body of a reply, or an event of a stream."""
 
     choices: list[_Choice] | None = None
-    usage: Any = None
-    error: Any = None
-
-
-class _ChoiceEvent(BaseModel):
-    index: int = 0
-    delta: _Message | None = None
-    finish_reason: str | None = None
-    logprobs: Any = None
-
-
-class CompletionEvent(BaseModel):
-    """An event of a streamed reply."""
-
-    choices: list[_ChoiceEvent] | None = None
     usage: Any = None
     error: Any = None
 
@@ -187,25 +176,22 @@ def _split_thinking(choice: _Choice) -> tuple[str, Thinking]:
     return text, "apart" if choice.message.reasoning_content or choice.message.reasoning else ""
 
 
-def join_event(before: Completion | None, event: CompletionEvent) -> Completion:
-    """Add an event of a stream to the completion before it."""
-    joined = before or Completion(choices=[_Choice(message=_Message())])
-    assert joined.choices
-    choice = joined.choices[0]
-    message = choice.message
+def join_event(joined: Completion, event: Completion) -> None:
+    """Add an event of a stream to what came before it."""
+    joined.usage, joined.error = event.usage or joined.usage, event.error or joined.error
     for each in event.choices or ():
-        if each.index:
+        if not joined.choices:
+            joined.choices = [each]
             continue
-        if (more := each.delta) is not None:
-            message.content = _plain_text(message) + _plain_text(more)
-            for name in ("refusal", "reasoning_content", "reasoning"):
-                if isinstance(text := getattr(more, name), str):
-                    setattr(message, name, (getattr(message, name) or "") + text)
+        choice, message = joined.choices[0], joined.choices[0].message
+        message.content = _plain_text(message) + _plain_text(each.message)
+        for name in ("refusal", "reasoning_content", "reasoning"):
+            if isinstance(text := getattr(each.message, name), str):
+                setattr(message, name, (getattr(message, name) or "") + text)
         choice.finish_reason = each.finish_reason or choice.finish_reason
         if isinstance(each.logprobs, dict) and isinstance(tokens := each.logprobs.get("content"), list):
-            choice.logprobs = {"content": [*(choice.logprobs or {"content": []})["content"], *tokens]}
-    joined.usage, joined.error = event.usage or joined.usage, event.error or joined.error
-    return joined
+            before = choice.logprobs if isinstance(choice.logprobs, dict) else {}
+            choice.logprobs = {"content": [*(before.get("content") or ()), *tokens]}
 
 
 def _plain_text(message: _Message) -> str:
@@ -215,7 +201,8 @@ def _plain_text(message: _Message) -> str:
 
 def visible_text(completion: Completion, stop: tuple[str, ...], *, hides_start: bool) -> str:
     """Return what can be shown of a completion that is still being written: nothing of its thinking."""
-    assert completion.choices
+    if not completion.choices:
+        return ""
     begun = _plain_text(completion.choices[0].message).lstrip()
     if (hides_start or _THINK.startswith(begun[: len(_THINK)])) and _END_OF_THOUGHT not in begun:
         return ""

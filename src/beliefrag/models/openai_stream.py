@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from beliefrag.errors import TransportError
-from beliefrag.models.openai_reply import Completion, CompletionEvent, join_event, visible_text
+from beliefrag.models.openai_reply import Completion, join_event, visible_text
 
 
 class CompletionStream:
@@ -22,8 +22,8 @@ class CompletionStream:
         self._hides_start = hides_start
         self._rest = b""
         self._shown = ""
-        self._joined: Completion | None = None
-        self._is_ended = False
+        self._joined = Completion()
+        self._is_stream = self._is_ended = False
         self._unreadable = b""
 
     def feed(self, piece: bytes) -> None:
@@ -35,9 +35,9 @@ class CompletionStream:
                 self._take(value.strip())
 
     def join(self, body: bytes, *, server: str) -> bytes | Completion:
-        """Return the completion; a body that is no stream as it is."""
+        """Return the completion, or the body itself if the server did not stream."""
         self.feed(b"\n")
-        if self._unreadable or self._joined is None:
+        if self._unreadable or not self._is_stream:
             return self._unreadable or body
         choices = self._joined.choices
         if not (self._is_ended or self._joined.error or (choices and choices[0].finish_reason)):
@@ -48,11 +48,12 @@ class CompletionStream:
         return self._joined
 
     def _take(self, data: bytes) -> None:
+        self._is_stream = True
         if data == b"[DONE]":
             self._is_ended = True
             return
         try:
-            self._joined = join_event(self._joined, CompletionEvent.model_validate_json(data))
+            join_event(self._joined, Completion.model_validate_json(data))
         except ValidationError:
             self._unreadable = data
             return

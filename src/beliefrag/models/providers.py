@@ -226,7 +226,10 @@ def describe_destination(settings: Settings) -> str | None:
         return None
     import httpx2
 
-    url = public_url(settings.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+    given = settings.base_url or os.environ.get("OPENAI_BASE_URL")
+    if not (given or os.environ.get("OPENAI_API_KEY")):
+        return None  # Without a key nothing can be sent to OpenAI.
+    url = public_url(given or "https://api.openai.com/v1")
     with contextlib.suppress(ValueError, httpx2.InvalidURL):
         host = httpx2.URL(url).host
         if host == "localhost" or ipaddress.ip_address(host).is_loopback:

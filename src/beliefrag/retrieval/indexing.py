@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from beliefrag.errors import CorpusError
@@ -24,7 +25,7 @@ from beliefrag.retrieval.documents import (
     printable_path,
 )
 from beliefrag.retrieval.isolation import FileReading, ReadingWorkers, open_regular
-from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable
+from beliefrag.retrieval.store import MANIFEST, IndexedFile, IndexUnusable, read_files
 from beliefrag.retrieval.writer import IndexBusy, IndexWriter, PassageChange
 from beliefrag.types import Passage, Reading
 
@@ -40,6 +41,7 @@ _LARGEST_REMOTE_BYTES = 32_000_000
 """Larger files are read by the process that writes, because their passages come back from a worker all at once."""
 _WAIT_SECONDS = 120.0
 
+_NAME_WORD = re.compile(r"[^\W_]{3,}")
 _T = TypeVar("_T")
 _Stamp = tuple[int, int, int]
 
@@ -122,6 +124,15 @@ class FoundFiles:
             and any(_is_below(path, root) for root in self.roots)
             and not any(_is_below(path, folder) for folder in self.unlisted)
         )
+
+
+def find_unread(question: str, skipped: Iterable[Skipped]) -> Iterator[Skipped]:
+    """Yield the files that were not read and that a question seems to be about: it has most words of their names."""
+    asked = set(_NAME_WORD.findall(question.lower()))
+    for each in skipped:
+        words = set(_NAME_WORD.findall(PurePath(each.path).stem.lower()))
+        if words and 3 * len(words & asked) >= 2 * len(words) and any(len(word) > 3 for word in words & asked):
+            yield each
 
 
 def list_paths(paths: Paths) -> list[Path]:
@@ -240,6 +251,19 @@ def index_paths(
         if made_here:
             shutil.rmtree(target, ignore_errors=True)
         raise
+
+
+def count_outdated(index: Path) -> int:
+    """Count the files that were changed or deleted since they were indexed, by their size and time."""
+    changed = 0
+    for path, record in read_files(index).items():
+        try:
+            status = os.stat(path)  # noqa: PTH116 - names of any bytes stay strings here
+        except OSError:
+            changed += 1
+        else:
+            changed += record.mtime_ns >= 0 and (status.st_size, status.st_mtime_ns) != (record.size, record.mtime_ns)
+    return changed
 
 
 def docs_index_path(paths: Iterable[str | Path], cache: str | Path) -> Path:

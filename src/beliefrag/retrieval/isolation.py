@@ -9,6 +9,7 @@ import errno
 import faulthandler
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -34,9 +35,12 @@ _LARGE = 100_000_000
 _BATCH = 32_000
 """Characters of passages that are sent at a time."""
 _MOST_WORKERS = min(4, os.cpu_count() or 1)
-_FILES_PER_WORKER = 16
+_FILES_PER_WORKER = 128
 _MOST_COMPLAINTS = 20
 _HEAD = 4
+_GARBLED = re.compile("\ufffd|\u00e2\u20ac|[\u00c2\u00c3][\u0080-\u00bf\u2013-\u2122]")
+"""Characters that could not be decoded, or that were decoded as Windows-1252 and are UTF-8."""
+_PER_GARBLED = 100
 _GRACE = 5.0
 _OUT_OF_TIME = 1  # what faulthandler exits with
 _OUT_OF_MEMORY = 3
@@ -286,12 +290,13 @@ class _Answer:
 
     def _send_passages(self, file: CorpusFile) -> str:
         batch: list[tuple[object, ...]] = []
-        size = total = 0
+        size = total = garbled = 0
         for document in reader_for(file.name)(file, lambda what: self._send("complaint", what)):
             for passage in cut_document(document):
                 fields = (passage.id, passage.title, passage.text, passage.place, passage.metadata, links_of(passage))
                 batch.append(fields)
                 size += len(passage.title) + len(passage.text)
+                garbled += len(_GARBLED.findall(passage.text))
                 if size >= _BATCH:
                     self._send("passages", batch)
                     total += size
@@ -299,6 +304,8 @@ class _Answer:
                     if total > self._megabytes * 1_000_000:
                         return f"holds more than {self._megabytes:,} MB of text (setting reading.output_mb)"
         self._send("passages", batch)
+        if garbled * _PER_GARBLED > total + size:
+            self._send("complaint", f"looks garbled ({garbled:,} unreadable characters); it was read all the same")
         return ""
 
     def _send(self, kind: str, value: object) -> None:

@@ -117,13 +117,13 @@ _RUN = re.compile(
 _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 _LONGEST_TERM = 100
 _WHOLE_WORD = 4
-"""Longer words without a stemmer also count by their runs of so many characters."""
+"""Longer words without a stemmer also count by their runs of this length."""
 
 _FEWEST, _LEAST_SHARE = 5, 0.12
 """How many different common words, and which share of all, make a text in Latin letters one of a language."""
 _LONGEST_READ = 4000
 _ENGLISH_WITHIN, _ENGLISH_EVERY = 600, 200
-"""A text with `the`, `of` or `and` in so many characters is English, which is seen without splitting it."""
+"""A text with `the`, `of` or `and` every few words is English, which is seen without splitting it."""
 
 
 def language_of(passage: Passage) -> str:
@@ -187,7 +187,7 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
     counts = _count_letters(text)
     if not counts:
         typical = _common_words_among([found.lower() for found in _LETTERS_ONLY.findall(text)])
-        counts = {language: len(found) for language, found in typical.items()}
+        counts = {language: len(set(found)) for language, found in typical.items()}
     possible = {language: count for language, count in counts.items() if known is None or language in known}
     most = max(possible.values(), default=0)
     if not possible or (possible.get(common, -1) == most and common in _COMMON_WORDS):
@@ -198,6 +198,8 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
         # A foreign title in a question does not make it foreign.
         if common in _COMMON_WORDS and most <= max(1, 2 * possible.get(common, 0)) and not _count_letters(text):
             likely = [common, *(language for language in likely if language != common)]
+    if known is None and likely[0] == ENGLISH:
+        return [ENGLISH]
     # What is recognised as no other language counts as English.
     return likely if ENGLISH in likely or (known is not None and ENGLISH not in known) else [*likely, ENGLISH]
 

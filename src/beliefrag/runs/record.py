@@ -161,6 +161,8 @@ class RunRecord(_Strict):
     def read(cls, folder: Path) -> RunRecord:
         """Read the record of the run in a folder."""
         path = folder / RUN_FILE
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path} is not a regular file.")
         try:
             return cls.model_validate_json(path.read_bytes())
         except FileNotFoundError:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
 from beliefrag.answering.citing import find_uncovered
-from beliefrag.explanation import describe_reason, explain_episode
-from beliefrag.record import Episode, ModelCall, Outcome, Progress, Step
+from beliefrag.answering.counting import asks_for_all
+from beliefrag.explanation import ask_back, describe_reason, explain_episode
+from beliefrag.record import AnswerSentence, Episode, ModelCall, Outcome, Progress, Step
+from beliefrag.retrieval.indexing import find_unread
 from beliefrag.types import Citation, Passage
 from beliefrag.web.problems import problem_of_failure
 from beliefrag.web.service import AnswerService
@@ -54,7 +57,12 @@ class ToolAnswer(BaseModel):
     outcome: Outcome = Field(
         description="answered: judged answerable; stopped: the best answer there is; abstained: declined"
     )
+    standalone: str = Field(description="a follow-up as it was understood; empty if it was answered as it was asked")
+    asks: str | None = Field(description="when the question cannot be understood by itself: what to ask the person")
     answer: str | None = Field(description="null when it abstained")
+    short_answer: str | None = Field(description="what was decided on, where the answer is in sentences")
+    sentences: list[AnswerSentence] = Field(description="its sentences, with the places of their citations from 0")
+    left_out: int = Field(description="sentences that were removed, because the documents do not support them")
     answerability: float | None = Field(
         description="probability that answering now is right; null for methods that give none"
     )
@@ -86,22 +94,26 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         raise problem_of_failure(episode.error.cause)
     shown = hide_private(episode)
     fields = {"outcome", "answer", "answerability", "calibrated", "best_guess", "citations"}
+    fields |= {"standalone", "short_answer", "sentences", "left_out"}
     record = shown.model_dump(mode="json", include=fields)
     sources = episode.read_passages
     cited = {citation.passage_id for citation in episode.citations}
-    uncovered = find_uncovered(episode.question.text, sources)
-    explained = explain_episode(episode, uncovered)
+    uncovered = find_uncovered(episode.asked, sources)
+    explained = explain_episode(episode, uncovered, whole=asks_for_all(episode.asked))
     last = episode.steps[-1]
+    would_change = explained.would_change
     declined: dict[str, Any] = {"missing": [], "nearest": []}
     if episode.outcome is Outcome.ABSTAINED:
         declined = {"missing": list(uncovered), "nearest": record["citations"]}
+        would_change = " ".join([would_change, *_describe_unread(episode, service)])
         record["citations"], cited = [], set()
     return {
         "id": request_id,
         **record,
+        "asks": ask_back(episode),
         "reason": describe_reason(last.reason, last.comparisons),
         "why": f"Searched {explained.searched}. {explained.stopped[:1].upper()}{explained.stopped[1:]}.",
-        "would_change": explained.would_change,
+        "would_change": would_change,
         **declined,
         "sources": [show_passage(passage) | {"cited": passage.id in cited} for passage in sources],
         "steps": [
@@ -111,6 +123,14 @@ def answer_record(episode: Episode, service: AnswerService, request_id: str) -> 
         "calibration": service.remove_private_parts(episode.made_with.get("calibration", "none")),
         "guarantee": episode.made_with.get("guarantee"),
     }
+
+
+def _describe_unread(episode: Episode, service: AnswerService) -> Iterator[str]:
+    """Describe files that were not read and that the question seems to be about, where everybody may know of them."""
+    report = service.assembly.report
+    if report and not service.settings.access.tokens:
+        for each in find_unread(episode.question.text, report.skipped):
+            yield f"The question may be about {remove_folders(each.path)}, which was not read: it {each.reason}."
 
 
 def step_record(step: Step) -> dict[str, Any]:
@@ -134,6 +154,7 @@ def hide_private(progress: _Progress) -> _Progress:
                 "model": "not shown",
                 "prompts": {},
                 "made_with": {},
+                "carried": (),
                 "citations": tuple(replace(each, source=remove_folders(each.source)) for each in progress.citations),
                 "steps": tuple(map(hide_private, progress.steps)),
                 "calls_before_failure": tuple(map(_hide_in_call, progress.calls_before_failure)),

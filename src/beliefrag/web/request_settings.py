@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from beliefrag.errors import BeliefRAGError
 from beliefrag.opening import Assembly, change_policy
 from beliefrag.retrieval.filters import PATH, names_in, parse_filter
+from beliefrag.settings import AnswerStyle
+from beliefrag.types import Turn
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.service import AnswerService
 
@@ -47,10 +49,36 @@ class RequestSettings(LimitedBody):
     """Settings that every client may send with a question, within the server's limits."""
 
     budget: RequestBudget = RequestBudget()
+    answer_style: AnswerStyle | None = Field(
+        default=None, description="short (a few words), sentence or paragraph; by default what the server has"
+    )
     max_error: _OpenShare | None = Field(
         default=None,
         description="largest share of wrong answers among those given; needs a guarantee in the server's calibration",
     )
+
+
+class TurnBody(StrictBody):
+    """An earlier question of the conversation, with its answer."""
+
+    question: str
+    answer: str = Field(default="", description="empty where it was declined")
+    id: str = Field(
+        default="",
+        max_length=64,
+        description="the id of the answer, if this server gave it: its passages may then be read again",
+    )
+
+
+History = Annotated[
+    tuple[TurnBody, ...],
+    Field(max_length=50, description="the conversation so far, the latest turn last; the question may refer to it"),
+]
+
+
+def read_history(turns: Sequence[TurnBody], service: AnswerService, assembly: Assembly) -> tuple[Turn, ...]:
+    """Return the turns that a client sends, with the passages of those whose answers this server still has."""
+    return tuple(Turn(turn.question, turn.answer, service.kept_passages(turn.id, assembly)) for turn in turns)
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:
@@ -88,6 +116,8 @@ def assembly_for_request(service: AnswerService, wanted: RequestSettings | None,
             words = f"A budget of {value} {name} is more than this server allows."
             raise _refusal(f"budget.{name}", words, remedy=f"Ask for at most {most}.", code="above_cap")
     given: dict[str, Any] = {"budget": replace(settings.budget, **budget)}
+    if wanted.answer_style is not None:
+        given["answer_style"] = wanted.answer_style
     if max_error is not None:
         if settings.max_error is not None and max_error > settings.max_error:
             # The operator's guarantee holds for all clients.

@@ -16,13 +16,14 @@ from typing import Any, Protocol
 
 from starlette.types import Receive
 
+from beliefrag.answering.conversation import make_turn
 from beliefrag.engine import loop
 from beliefrag.opening import Assembly, change_policy, reopen_passages
 from beliefrag.record import Episode, Progress
-from beliefrag.retrieval import EmptyCorpus
+from beliefrag.retrieval import EmptyCorpus, Retriever
 from beliefrag.retrieval.watching import watch_paths
 from beliefrag.settings import Settings
-from beliefrag.types import Budget, Question
+from beliefrag.types import Budget, Hit, Question, Turn
 from beliefrag.web.auth import GROUPS
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
@@ -36,6 +37,8 @@ _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"
 """The folders of absolute paths, as the system's errors name them: in quotes, or alone. Web addresses stay."""
 _RETRY_BUSY = 5
 """Seconds after which a client that was refused may ask again."""
+_MOST_KEPT = 200
+"""Answers whose passages a follow-up may read again."""
 _MODEL_ERRORS = frozenset({"TransportError", "ModelError", "SettingsError"})
 
 
@@ -125,6 +128,8 @@ class AnswerService:
         style = settings.answer_style or "sentence"
         changed = {"budget": replace(settings.budget, **lowered), "answer_style": style}
         self.settings = settings.model_copy(update=changed)
+        self._kept: dict[str, tuple[Retriever, tuple[Hit, ...]]] = {}
+        """The passages that the latest answers rest on, by the id of their request, and what searched them."""
         self.replace_passages(assembly)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue)
         self.draining = False
@@ -133,8 +138,17 @@ class AnswerService:
         self._stopping = False
         self._model_failed_at = float("-inf")
 
+    def kept_passages(self, request_id: str, assembly: Assembly) -> tuple[Hit, ...]:
+        """Return the passages that were read for one of the latest answers; none if it is not among them.
+
+        They are kept for who searches with the same rights and filter: a retriever searches with one of each.
+        """
+        retriever, found = self._kept.get(request_id, (None, ()))
+        return found if retriever is assembly.harness.retriever else ()
+
     def replace_passages(self, assembly: Assembly | Mapping[frozenset[str], Assembly]) -> None:
         """Use another version of the passages for the next questions; running episodes keep the one they have."""
+        self._kept.clear()
         held = assembly if isinstance(assembly, Mapping) else {NOBODY: assembly}
         self._by_groups = {groups: change_policy(each, self.settings) for groups, each in held.items()}
         self._has_rights = isinstance(assembly, Mapping)
@@ -193,6 +207,9 @@ class AnswerService:
         assembly: Assembly,
         observers: Sequence[EpisodeObserver],
         on_event: Callable[[Progress | Waiting], None],
+        *,
+        history: Sequence[Turn] = (),
+        request_id: str = "",
     ) -> None:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
@@ -209,7 +226,7 @@ class AnswerService:
         try:
             async with self.admission.place(on_event), asyncio.timeout(self.limits.timeout):
                 began = time.monotonic()
-                stream = loop.run(Question(question), assembly.method, assembly.harness)
+                stream = loop.run(Question(question), assembly.method, assembly.harness, history)
                 async with contextlib.aclosing(stream):
                     async for event in stream:
                         for observer in observers:
@@ -219,6 +236,7 @@ class AnswerService:
                         else:
                             on_event(event)
             self._judge_model(last)
+            self._keep(request_id, last, assembly)
             ending = str(last.outcome)
         except HttpProblem:
             ending = ""  # refused: no episode began
@@ -254,6 +272,13 @@ class AnswerService:
         self._closing.set()
         await self.assembly.aclose()
 
+    def _keep(self, request_id: str, episode: Episode, assembly: Assembly) -> None:
+        # A client may choose the id of its request; it must not take another answer's place.
+        if request_id and episode.finished:
+            self._kept.setdefault(request_id, (assembly.harness.retriever, make_turn(episode).found))
+            while len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+
     def _judge_model(self, episode: Episode) -> None:
         if episode.cause in _MODEL_ERRORS:
             self._model_failed_at = time.monotonic()
@@ -274,9 +299,14 @@ class EpisodeTask:
         assembly: Assembly,
         observers: Sequence[EpisodeObserver],
         receive: Receive,
+        *,
+        history: Sequence[Turn] = (),
+        request_id: str = "",
     ) -> None:
         self._news: asyncio.Queue[Progress | Waiting | None] = asyncio.Queue()
-        run = service.run_episode(question, assembly, observers, self._news.put_nowait)
+        run = service.run_episode(
+            question, assembly, observers, self._news.put_nowait, history=history, request_id=request_id
+        )
         self._run = asyncio.create_task(run)
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         for task in (self._run, self._disconnect):

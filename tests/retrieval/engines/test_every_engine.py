@@ -209,13 +209,13 @@ def test_a_filter_limits_the_search_itself(engine: EngineUnderTest) -> None:
     engine.fill(passages)
     retriever = engine.open()
     whole = {hit.passage: hit.score for hit in retriever.search("river bridge tower", 60)}
-    cases: dict[str, Callable[[int], bool]] = {
+    limits: dict[str, Callable[[int], bool]] = {
         "year>=2030 and year<2050": lambda place: 30 <= place < 50,
         "path=book-1 or not (year<2058)": lambda place: place % 3 == 1 or place >= 58,
         'tag="a\'; --" and language=en and year!=2003 and file!=book-2': lambda place: place % 3 != 2 and place != 3,
         "tag=b": lambda place: False,
     }
-    for where, holds in cases.items():
+    for where, holds in limits.items():
         hits = retriever.where(parse_filter(where)).search("river bridge tower", 60)
         wanted = {each for place, each in enumerate(passages) if holds(place)} & whole.keys()
         assert {hit.passage for hit in hits} == wanted, where

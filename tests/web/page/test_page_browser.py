@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import browsing
-from tests.support.asking import SHIP, TRAVEL, UNKNOWN, Asking, asking
+from tests.support.asking import REPLIES, SHIP, TRAVEL, UNKNOWN, Asking, asking
 from tests.support.browsing import Visit, launch_options, look_at, no_browser, page_expectations
 from tests.support.serving import wait_for
 from tests.support.viewing import HOSTILE
@@ -64,7 +64,7 @@ def visitor(browser: Browser, server: Asking) -> Iterator[Visit]:
 
 
 def test_an_answer_comes_with_its_quotes_confidence_cost_and_steps(visitor: Visit) -> None:
-    expect(visitor.page.locator(".welcome")).to_contain_text("handbook (4 passages)")
+    expect(visitor.page.locator(".welcome")).to_contain_text("handbook (4 passages")
     page = ask(visitor)
     expect(page.get_by_role("heading", level=1)).to_have_text(TRAVEL)
     expect(page.locator(".answer")).to_have_text("the head of finance")
@@ -253,3 +253,23 @@ def test_the_page_is_readable_in_light_and_dark_and_on_a_phone(
     ask(found, UNKNOWN)
     look_at(found, width, "declined")
     found.end()
+
+
+def test_a_conversation_goes_on_below_its_answer_until_a_new_one_begins(browser: Browser, tmp_path: Path) -> None:
+    write = {"purpose": "write", "reply": "Travel above the limit is approved by the head of finance.", "repeat": True}
+    with asking(tmp_path, replies=(*REPLIES, write), settings={"answer_style": "sentence"}) as server:
+        for context in ({}, PHONE):
+            found = visit(browser, server, **context)
+            page = ask(found)
+            page.get_by_role("button", name="Quote 1").first.click()
+            expect(page.get_by_role("button", name="Open Travel · travel.md").first).to_be_focused()
+            page.get_by_label("Question", exact=True).fill("Who is it?")
+            page.keyboard.press("Enter")
+            expect(page.locator(".understood")).to_have_text(f"Understood as: {TRAVEL}")
+            expect(page.locator(".turn .said")).to_have_text(TRAVEL)
+            expect(page.locator(".cost")).to_contain_text("0 searches")
+            page.get_by_role("button", name="New conversation").click()
+            expect(page.locator(".turn")).to_have_count(0)
+            ask(found, "Who is it?")
+            expect(page.locator(".declined .answer")).to_contain_text("What does “it” stand for?")
+            found.end()

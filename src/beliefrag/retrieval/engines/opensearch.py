@@ -372,6 +372,11 @@ class OpenSearchWriter:
                 except RequestError as problem:
                     if problem.error != "resource_already_exists_exception":
                         raise
+            with suppress(NotFoundError):
+                note = json.loads(self._client.get(index=options.notes, id=_STATE)["_source"]["value"])
+                if note.get("format") != _FORMAT:
+                    what = f"The index {options.index} was made by another version of BeliefRAG."
+                    raise CorpusError(what, remedy=f"Delete it and {options.notes}, or name another index.")
 
     def explain_errors(self) -> AbstractContextManager[None]:
         """Turn errors of the client library into ours."""

@@ -426,6 +426,9 @@ class PostgresWriter:
         names = [each.as_string(self._connection) for each in (self._table, self._state)]
         [found] = self._execute("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL", values=names)
         if all(found):
+            if self._execute("SELECT format FROM {}", self._state) != [(_FORMAT,)]:
+                what = f"The table {self._options.table} was made by another version of BeliefRAG."
+                raise CorpusError(what, remedy="Drop it and its NAME_state, or name another table.")
             return
         if any(found):
             what = f"The table {self._options.table} was not made by BeliefRAG."

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from beliefrag.opening import Assembly
 from beliefrag.record import Episode, Progress
+from beliefrag.types import Turn
 from beliefrag.web.answers import answer_record
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
@@ -67,7 +68,14 @@ class HttpContext:
     """The page to ask in, if that is what is served."""
 
     async def respond(
-        self, request: Request, question: str, assembly: Assembly, form: ReplyForm, *, stream: bool
+        self,
+        request: Request,
+        question: str,
+        assembly: Assembly,
+        form: ReplyForm,
+        *,
+        stream: bool,
+        history: Sequence[Turn] = (),
     ) -> Response:
         """Run an episode for a request whose body was read, and return the response with its answer."""
         record = request_record(request.scope)
@@ -76,7 +84,9 @@ class HttpContext:
             observers.append(self.make_observer(request.headers))
         if self.page is not None:
             observers.append(self.page.episodes.begin(record.request_id))
-        task = EpisodeTask(self.service, question, assembly, observers, request.receive)
+        task = EpisodeTask(
+            self.service, question, assembly, observers, request.receive, history=history, request_id=record.request_id
+        )
         handed_over = False
         try:
             # Until there is a place in the queue, a refusal can still be a status.

@@ -29,7 +29,14 @@ from beliefrag.web.http.openai_api import openai_routes
 from beliefrag.web.limits import BodyLimit
 from beliefrag.web.problems import AsciiJson, HttpProblem, is_openai_path, problem_of_failure
 from beliefrag.web.request_log import RequestLog, mask_credentials, refuse, request_record
-from beliefrag.web.request_settings import RequestSettings, StrictBody, assembly_for_request, check_question
+from beliefrag.web.request_settings import (
+    History,
+    RequestSettings,
+    StrictBody,
+    assembly_for_request,
+    check_question,
+    read_history,
+)
 from beliefrag.web.search import SearchArguments, SearchDesk, SearchReply
 from beliefrag.web.service import AnswerService, Waiting
 
@@ -113,6 +120,7 @@ class AskBody(StrictBody):
         description="What to answer from the documents.",
         examples=["Who approves travel above the limit?"],
     )
+    history: History = ()
     settings: RequestSettings | None = None
 
 
@@ -129,7 +137,10 @@ class _EventForm(ReplyForm):
             case Step():
                 name, record = "step", step_record(event)
             case Episode():
-                name, record = "started", event.model_dump(mode="json", include={"question", "method", "budget"})
+                name, record = (
+                    "started",
+                    event.model_dump(mode="json", include={"question", "standalone", "method", "budget"}),
+                )
             case CallStarted():
                 name, record = "call_started", event.model_dump()
             case AnswerText():
@@ -150,7 +161,8 @@ def _ask_route(context: HttpContext) -> Any:
         assembly = await asyncio.to_thread(assembly_for_request, context.service, body.settings, request.scope)
         form = _EventForm(request_record(request.scope).request_id)
         stream = EVENT_STREAM in request.headers.get("accept", "")
-        return await context.respond(request, question, assembly, form, stream=stream)
+        history = read_history(body.history, context.service, assembly)
+        return await context.respond(request, question, assembly, form, stream=stream, history=history)
 
     return ask
 

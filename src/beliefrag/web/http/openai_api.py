@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from beliefrag.explanation import describe_left_out
 from beliefrag.record import AnswerText, Progress
+from beliefrag.types import Turn
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import request_record
@@ -32,7 +35,6 @@ _CHANGES_REPLY = {"n", "tools", "tool_choice", "functions", "function_call", "lo
 _CHANGES_REPLY |= {"response_format", "modalities", "audio", "web_search_options"}
 _HARMLESS: tuple[Any, ...] = (False, 0, [], {}, "none", "auto", ["text"], {"type": "text"})
 """The values with which the parameters above do not change the reply."""
-_ONLY_LAST = "Only the last question was answered, by itself; earlier messages were not read."
 _USED = {"model", "messages", "stream", "stream_options"}
 _USAGE = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out", "total_tokens": "tokens"}
 
@@ -52,7 +54,10 @@ class ChatBody(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str
-    messages: Annotated[list[ChatMessage], Field(min_length=1, description="The last one, by the user, is answered.")]
+    messages: Annotated[
+        list[ChatMessage],
+        Field(min_length=1, description="The last one, by the user, is answered in view of the earlier ones."),
+    ]
     stream: bool | None = None
     stream_options: dict[str, Any] | None = None
 
@@ -65,14 +70,12 @@ class _CompletionForm(ReplyForm):
         self._head = {"id": f"chatcmpl-{self._request_id}", "created": int(time.time()), "model": body.model}
         self._with_usage = bool(body.stream_options and body.stream_options.get("include_usage"))
         self._ignored = ignored
-        earlier = any(message.role not in ("system", "developer") for message in body.messages[:-1])
-        self._note = f"\n\n({_ONLY_LAST})" if earlier else ""
         self._written = ""
         """The answer as far as the model has written it."""
         self._sent = ""
 
     def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer) + self._note, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": _answer_text(answer), "refusal": None}
         message["beliefrag"] = answer | {"ignored": self._ignored}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer)}
@@ -90,7 +93,7 @@ class _CompletionForm(ReplyForm):
         return self._chunk({"content": more}) if more else b""
 
     def closing(self, answer: dict[str, Any]) -> Iterable[bytes]:
-        text, sent = _answer_text(answer) + self._note, self._sent.rstrip()
+        text, sent = _answer_text(answer), self._sent.rstrip()
         if sent and not text.startswith(sent):
             text = f"\n\n{text}"
         if rest := text.removeprefix(sent):
@@ -118,12 +121,11 @@ def openai_routes(context: HttpContext) -> APIRouter:
     @router.post(_CHAT_PATH, summary="Answer the last user message, as OpenAI's API does", responses=_REPLY)
     async def chat(request: Request, body: Annotated[ChatBody, Body()]) -> Response:
         ignored = _check_parameters(context, body)
-        question, skipped = _read_last(body.messages)
+        question, history, skipped = _read_messages(body.messages)
         form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
-        return await context.respond(
-            request, question, service.assembly_for(request.scope), form, stream=bool(body.stream)
-        )
+        assembly, stream = service.assembly_for(request.scope), bool(body.stream)
+        return await context.respond(request, question, assembly, form, stream=stream, history=history)
 
     @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:
@@ -149,25 +151,41 @@ def _check_parameters(context: HttpContext, body: ChatBody) -> list[str]:
     return [name for name in given if name not in _USED | _CHANGES_REPLY]
 
 
-def _read_last(messages: Sequence[ChatMessage]) -> tuple[str, list[str]]:
-    """Return the text of the last message, and the places of those before it, which are ignored."""
+def _read_messages(messages: Sequence[ChatMessage]) -> tuple[str, list[Turn], list[str]]:
+    """Return the text of the last message, the turns before it, and the places of messages that are ignored."""
     *before, last = messages
     if last.role != "user":
         raise HttpProblem(
             400, "invalid_messages", f"The last message is by the {last.role}, not by the user.", field="messages"
         )
-    place = f"messages[{len(before)}].content"
-    parts = [{"type": "text", "text": last.content}] if isinstance(last.content, str) else last.content
+    turns: list[Turn] = []
+    ignored = []
+    for index, message in enumerate(before):
+        if message.role == "user":
+            turns.append(Turn(_read_text(message, index)))
+        elif message.role == "assistant" and message.content and turns:
+            turns[-1] = replace(turns[-1], answer=_read_text(message, index))
+        else:
+            ignored.append(f"messages[{index}]")
+    return _read_text(last, len(before)), turns, ignored
+
+
+def _read_text(message: ChatMessage, index: int) -> str:
+    parts = [{"type": "text", "text": message.content}] if isinstance(message.content, str) else message.content
     texts = [part.get("text") for part in parts or () if part.get("type") == "text"]
     if parts is None or len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
-        raise HttpProblem(400, "unsupported_content", "Only text can be answered.", field=place)
-    return "".join(map(str, texts)), [f"messages[{index}]" for index in range(len(before))]
+        field = f"messages[{index}].content"
+        raise HttpProblem(400, "unsupported_content", "Only text can be answered.", field=field)
+    return "".join(map(str, texts))
 
 
 def _answer_text(answer: dict[str, Any]) -> str:
     """Return the content of the message. A client that does not know outcomes must still see that it got no answer."""
     if answer["answer"] is not None:
-        return str(answer["answer"])
+        note = describe_left_out(answer["left_out"])
+        return f"{answer['answer']}\n\n(Left out: {note}.)" if note else str(answer["answer"])
+    if answer["asks"]:
+        return str(answer["asks"])
     return f"I cannot answer this from the documents: {answer['reason']}."
 
 

@@ -42,9 +42,11 @@ from beliefrag.web.answers import ToolAnswer, answer_record
 from beliefrag.web.problems import HttpProblem, problem_of_failure
 from beliefrag.web.request_log import ClientDisconnected, RequestRecord, mask_credentials
 from beliefrag.web.request_settings import (
+    History,
     RequestSettings,
     assembly_for_request,
     check_question,
+    read_history,
 )
 from beliefrag.web.search import SearchArguments, SearchDesk, SearchReply
 from beliefrag.web.service import AnswerService, EpisodeTask, Waiting
@@ -68,7 +70,8 @@ class AskArguments(RequestSettings):
     best guess is then not an answer. Do not fill a declined answer in from memory without saying so.
     """
 
-    question: str = Field(description="The question, in full: it is answered without the conversation around it.")
+    question: str = Field(description="The question. If it refers to earlier ones, give them in `history`.")
+    history: History = ()
 
 
 def create_mcp_server(service: AnswerService) -> Server[Any]:
@@ -158,7 +161,10 @@ class _Tools:
                     await context.session.report_progress(messages, message=message)
 
         receive = getattr(context.request, "receive", _wait_forever)
-        task = EpisodeTask(service, question, assembly, [record], receive)
+        history = read_history(arguments.history, service, assembly)
+        task = EpisodeTask(
+            service, question, assembly, [record], receive, history=history, request_id=record.request_id
+        )
         try:
             answer = answer_record(await task.wait(report), service, record.request_id)
             del answer["steps"]  # progress notifications have them, and an agent has to read what it gets

@@ -31,12 +31,12 @@ class FeedbackFile:
 
     def keep(self, episode: Episode, verdict: Verdict, right_answer: str) -> str:
         """Append a verdict on an answer, with the right answer if it is known, and return what it is kept as."""
-        answers, kept_as = _make_label(episode.answer, verdict, " ".join(right_answer.split()))
+        answers, kept_as = _make_label(episode.short_answer or episode.answer, verdict, " ".join(right_answer.split()))
         record: dict[str, Any] = {
-            "question": " ".join(episode.question.text.split()),
+            "question": " ".join(episode.asked.split()),
             "answers": answers,
             "feedback": kept_as,
-            "given": episode.answer,
+            "given": episode.short_answer or episode.answer,
             "outcome": str(episode.outcome),
             "answerability": episode.answerability,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -63,6 +63,7 @@ def page_routes(page: AskPage, service: AnswerService) -> APIRouter:
             "name": page.name,
             "passages": None if index is None else len(index),
             "question_chars": service.limits.question_chars,
+            "answer_style": service.settings.answer_style,
             "feedback": page.feedback.path.name,
             "updated": service.updated_at.isoformat(),
             "languages": report.languages if report else {},
