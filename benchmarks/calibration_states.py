@@ -87,7 +87,7 @@ def read_states(file: Path) -> Iterator[Trajectory]:
 
 def refit(trajectories: Sequence[Trajectory]) -> Refit:
     """Fits answerability, of the paper's kind, and retrieval value to the states of xfit; measures both on xhold."""
-    states, _ = label_states(trajectories, "f1")
+    states, *_ = label_states(trajectories, "f1")
     own, unseen = (states.select_part(part) for part in (Partition.XFIT, Partition.XHOLD))
     answerability = fit_all_kinds(own).kinds["logistic"]
     predicted = predict_answerability(unseen, answerability)
@@ -107,7 +107,7 @@ def refit(trajectories: Sequence[Trajectory]) -> Refit:
 
 def check(artifact: Artifact, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """Measures a calibration on states of questions that it has not seen, over all and for each dataset."""
-    states, _ = label_states(trajectories, "f1")
+    states, *_ = label_states(trajectories, "f1")
     seen = set(artifact.find_seen(states.question_ids))
     unseen = Examples(each for each in states.each if each.question_id not in seen)
     base_rate = artifact.fit.answerability.base_rate if artifact.fit else unseen.rate

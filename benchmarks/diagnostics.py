@@ -92,7 +92,7 @@ def estimate_within(values: Floats, outcomes: Floats, sets: np.ndarray[Any, Any]
 
 def measure(folders: Sequence[Path], fitted: Artifact | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the numbers of the results page, and a row for each read."""
-    examples, _ = label_states(read_collection(folders).trajectories, LABEL)
+    examples, *_ = label_states(read_collection(folders).trajectories, LABEL)
     x, y = examples.diagnostics, examples.outcomes
     sets = np.array([set_of(each.dataset) for each in examples.each])
     recalls = {
@@ -236,7 +236,7 @@ def _brier(fitted: LogisticAnswerability, examples: Examples) -> float:
 def add_shipped_guarantees(artifact: Artifact, folders: Sequence[Path]) -> Artifact:
     """Return the artifact with the guarantees that the held-out questions of all sets allow."""
     collection = read_collection(folders)
-    examples, _ = label_states(collection.trajectories, LABEL)
+    examples, *_ = label_states(collection.trajectories, LABEL)
     held = examples.select_part(Partition.XHOLD)
     sample = RiskSample(
         predict_answerability(held, artifact.answerability),

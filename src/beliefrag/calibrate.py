@@ -69,9 +69,7 @@ from beliefrag.settings import Settings, load_settings
 from beliefrag.types import Passage, Question, Usage
 
 Folders = str | Path | Sequence[str | Path]
-"""The folder of a run, or several."""
 ArtifactOrName = Artifact | str | Path
-"""A calibration, the name of a shipped one, or its file."""
 
 _MADE = "made_questions"
 _FEWEST_HELD_OUT = 20
@@ -263,7 +261,6 @@ class AutoPlan:
     seconds: float
     """Of the asking, which follows the making."""
     dollars: str
-    """What both cost, in words."""
 
     def __str__(self) -> str:
         return (

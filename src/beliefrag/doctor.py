@@ -34,7 +34,6 @@ from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
 _LITTLE_SPACE = 2_000_000_000
 _PATIENCE = 30.0
-"""Seconds to wait for an answer of the model server."""
 
 
 class CheckState(StrEnum):

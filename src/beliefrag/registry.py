@@ -37,7 +37,6 @@ from pydantic import TypeAdapter, ValidationError
 from beliefrag.errors import BeliefRAGError, SettingsError
 
 T = TypeVar("T")
-"""What an extension is, once it is built."""
 I = TypeVar("I")  # noqa: E741 - the usual letter for inputs
 _Target = TypeVar("_Target", bound=Callable[..., Any])
 
@@ -75,7 +74,6 @@ class Extension(Generic[T, I]):
     name: str
     title: str
     summary: str
-    """What it does, in one sentence."""
     options: type[Any]
     """A frozen dataclass with a default for every field."""
     build: Callable[[Any, I], T]
@@ -88,7 +86,6 @@ class Extension(Generic[T, I]):
     thresholds_from: str = ""
     """The source of the default thresholds, such as "the authors"."""
     cost: TypicalCost | None = None
-    """What one use typically costs; None if unknown."""
 
     def make_options(self, values: Mapping[str, Any]) -> Any:
         """Return the options with these values; a text is parsed as the type of its option, a list as `a+b`."""

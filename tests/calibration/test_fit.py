@@ -43,7 +43,7 @@ def warned(artifact: Artifact, *parts: str) -> bool:
 
 
 def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
-    states, _ = label_states(planted(tmp_path, questions=3000).trajectories, "f1")
+    states, *_ = label_states(planted(tmp_path, questions=3000).trajectories, "f1")
     fits = fit_all_kinds(states.select_part(Partition.XFIT))
     found = fits.kinds["logistic"]
     assert isinstance(found, LogisticAnswerability)
@@ -56,7 +56,7 @@ def test_a_planted_logistic_is_recovered_and_chosen(tmp_path: Path) -> None:
 
 def test_a_planted_line_in_the_raw_score_is_recovered(tmp_path: Path) -> None:
     truth = PlattAnswerability(-0.7, 1.8)
-    states, _ = label_states(planted(tmp_path, questions=1500).trajectories, "f1")
+    states, *_ = label_states(planted(tmp_path, questions=1500).trajectories, "f1")
     draw = random.Random(1)
     relabelled = Examples(
         replace(e, positive=draw.random() < truth.probability(e.state.diagnostics, e.state.belief.sufficiency))
@@ -159,7 +159,7 @@ def test_nothing_is_fitted_where_all_answers_came_out_alike(tmp_path: Path) -> N
 
 
 def test_a_question_counts_once_however_many_states_it_has(tmp_path: Path) -> None:
-    states, _ = label_states(planted(tmp_path, questions=10).trajectories, "f1")
+    states, *_ = label_states(planted(tmp_path, questions=10).trajectories, "f1")
     first = states.questions[0]
     fewer = Examples(e for e in states.each if e.question != first or e.state.step.number == 1)
     for examples in (states, fewer):
@@ -237,7 +237,7 @@ def test_a_run_without_answers_on_trial_has_nothing_to_fit(tmp_path: Path) -> No
 
 
 def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: Path) -> None:
-    states, _ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
+    states, *_ = label_states(planted(tmp_path, questions=1000).trajectories, "f1")
     draw = random.Random(4)
     true = Examples(replace(e, positive=draw.random() < e.state.belief.sufficiency) for e in states.each)
     few = Examples(e for e in true.each if int(e.question_id.removeprefix("q")) < 40)
@@ -246,7 +246,7 @@ def test_on_few_questions_the_papers_kind_is_taken_whatever_they_say(tmp_path: P
 
 
 def test_the_prior_is_chosen_on_questions_that_the_fit_has_not_seen(tmp_path: Path) -> None:
-    states, _ = label_states(planted(tmp_path, questions=30, chance=lambda x: 0.5).trajectories, "f1")
+    states, *_ = label_states(planted(tmp_path, questions=30, chance=lambda x: 0.5).trajectories, "f1")
     columns = np.array([state.diagnostics.vector() for state in states.states])
     # Without any signal the strongest prior predicts best.
     assert fitting.choose_prior(columns, states) == 1.0
@@ -258,7 +258,7 @@ def test_with_seven_columns_and_36_questions_no_fit_shrinks_its_slopes_by_a_fift
     draw = np.random.default_rng(7)
     shrinks = []
     for seed in range(30):
-        found, _ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
+        found, *_ = label_states(planted(tmp_path / str(seed), questions=36, seed=seed).trajectories, "f1")
         conflict = draw.random(len(found))  # the planted one does not vary
         states = Examples(
             replace(each, state=change(each.state, diagnostics=replace(each.state.diagnostics, conflict=float(value))))
@@ -338,7 +338,7 @@ def test_a_fit_of_one_outcome_is_not_a_number_and_a_weight_of_0_leaves_an_exampl
 
 def test_own_labels_move_a_fit_by_as_much_as_they_are_worth(tmp_path: Path) -> None:
     shipped = LogisticAnswerability(INTERCEPT + 2.0, replace(WEIGHTS, conflict=0.0))
-    states, _ = label_states(planted(tmp_path, questions=600).trajectories, "f1")
+    states, *_ = label_states(planted(tmp_path, questions=600).trajectories, "f1")
 
     def updated(count: int) -> LogisticAnswerability:
         return fitting.update_answerability(shipped, Examples(states.each[:count]))

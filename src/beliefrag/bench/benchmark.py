@@ -47,7 +47,6 @@ class RunProgress:
     done: int
     """Episodes that are on disk, of those that were left when the run began."""
     episode: EpisodeSummary | None = None
-    """The episode that has just ended."""
 
 
 OnRunProgress = Callable[[RunProgress], object]
@@ -60,7 +59,6 @@ class Run:
     folder: Path
     record: RunRecord
     tally: Tally = field(default_factory=Tally)
-    """What this call played."""
     plan: Plan | None = None
     """What this call had to do; None for a run that was only opened."""
     missing_replies: int = 0
@@ -140,7 +138,6 @@ class Preview:
     lines: tuple[str, ...]
     """The preview in sentences, with warnings."""
     record: RunRecord
-    """What the run would be made with."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -153,9 +150,7 @@ class Result(Generic[_T]):
     found: _T
     tables: tuple[Table, ...]
     warnings: tuple[str, ...] = ()
-    """What to know before trusting it."""
     files: tuple[Path, ...] = ()
-    """What was written."""
 
     def __str__(self) -> str:
         return "".join(table.to_text() for table in self.tables) + "\n".join(self.warnings)

@@ -37,7 +37,6 @@ QuestionKind = Literal["single", "two_hop", "unanswerable"]
 CALLS_PER_QUESTION = 5
 """About how many calls one question takes that passes all checks: about half of what a small model writes does not."""
 TOKENS_PER_CALL = 350
-"""About how many tokens such a call has."""
 
 _SHARES: Mapping[QuestionKind, float] = {"single": 0.45, "two_hop": 0.3, "unanswerable": 0.25}
 _SPARE = 4
@@ -79,7 +78,6 @@ class MadeQuestion:
     answer: str
     kind: QuestionKind
     supporting: tuple[str, ...]
-    """Ids of the passages that it was made from."""
 
     @property
     def id(self) -> str:

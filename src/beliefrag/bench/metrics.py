@@ -22,7 +22,6 @@ _CLOSED = frozenset({"yes", "no", "noanswer"})
 _EITHER = (["yes"], ["no"])
 _HALF = 0.5
 _SHORT = 5
-"""The most words of a short gold answer."""
 _LONGEST = 25
 """The most words of an answer that is right because it contains a gold answer."""
 _AGREEING = 0.6

@@ -158,7 +158,7 @@ def _check_record(here: RunRecord, there: RunRecord, host: str) -> None:
         for name in sorted({*here.versions, *there.versions})
         if here.versions.get(name) != there.versions.get(name)
     ]
-    found += [f"{each.what} {each.first}, there {each.second}" for each in differences(here, there, Aspect)]
+    found += [f"{what} {ours}, there {theirs}" for what, ours, theirs in differences(here, there, Aspect)]
     if found:
         raise RunError(
             f"The worker on {host} has not what this process has: {'; '.join(found)}.",

@@ -87,7 +87,6 @@ class Tally:
     unjudged: int = 0
     """How many of the finished episodes the judge failed on."""
     trouble: str = ""
-    """The last error of an episode or of the judge."""
 
 
 class Runner:
@@ -111,7 +110,6 @@ class Runner:
         self._on_episode = on_episode
         self._patient = patient
         self._failures = 0
-        """Episodes that failed one after another."""
         self._judge_failures = 0
         self._tally = Tally()
 

@@ -51,15 +51,12 @@ class RunSpec:
     """What to run: the datasets, the methods, the questions and the judge."""
 
     data: tuple[str | Path, ...] = ()
-    """Folders of datasets in the common form."""
     methods: tuple[str, ...] = tuple(METHODS)
     """Each as `NAME` or `NAME:key=value,...`; all by default."""
     datasets: tuple[Dataset, ...] = ()
-    """Datasets that are not in a folder in the common form."""
     n: int | None = None
     """Questions of each dataset; None takes all."""
     n_of: Mapping[str, int] = field(default_factory=dict)
-    """Questions of single datasets, in place of `n`."""
     seed: int = 0
     splits: tuple[str, ...] = ()
     """The splits to take questions from; by default each dataset's evaluation splits, and all to collect states."""
@@ -69,7 +66,6 @@ class RunSpec:
     judge_model: str | None = None
     judge_base_url: str | None = None
     injection: Injection = Injection()  # noqa: RUF009 (frozen)
-    """How much of what searches find is replaced."""
     allow_seen: bool = False
     """Whether fitted methods may be compared on train questions and on those that a calibration has seen."""
     interventions: Mapping[str, Intervention] = field(default_factory=dict)

@@ -91,7 +91,6 @@ class Quality(_Strict):
     brier_gain: Bounded
     """Base rate minus fit: above 0 the fit is better than no fit."""
     auc: Bounded | None
-    """None if all states have the same outcome."""
     ece: float
     curve: tuple[Bin, ...]
 
@@ -176,7 +175,6 @@ class Guarantee(_Strict):
     thresholds: Thresholds
     budget: Budget
     prompts: Mapping[str, str]
-    """Hash of each prompt that shapes an episode."""
     made: str
     spread: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
     """The quantiles of its questions' diagnostics: questions that spread otherwise are not like them."""

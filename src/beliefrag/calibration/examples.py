@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from beliefrag.calibration.artifact import CorpusReport, PartCount, RunConditions, backbone
+from beliefrag.calibration.artifact import CorpusReport, PartCount, backbone
 from beliefrag.errors import CalibrationError, SettingsError
 from beliefrag.runs.comparability import Aspect, differences
 from beliefrag.runs.partitions import Partition, partition
@@ -46,12 +46,6 @@ class StateCollection:
         """Hash of each prompt that shaped the diagnostics and the answers."""
         run = self.runs[0]
         return {name: run.prompts[name] for name in _prompts_that_shape(run) if name in run.prompts}
-
-    @property
-    def conditions(self) -> RunConditions:
-        """What the runs asked and searched with."""
-        run = self.runs[0]
-        return RunConditions(run.model, run.verifier, self.prompts, run.searched_with)
 
     @property
     def seed(self) -> int | None:
@@ -90,7 +84,7 @@ def read_collection(folders: Sequence[Path], select: Sequence[Path] = ()) -> Sta
     first = read[0][0]
     for folder, (run, _) in zip(folders[1:], read[1:], strict=True):
         judged = bool(first.judge and run.judge)
-        for difference in differences(
+        for what, one, other in differences(
             first,
             run,
             (*_ASPECTS, Aspect.PROMPTS, *([Aspect.JUDGE] if judged else []), Aspect.CORPUS),
@@ -98,8 +92,7 @@ def read_collection(folders: Sequence[Path], select: Sequence[Path] = ()) -> Sta
             prompts=[*_prompts_that_shape(first), *_QUERY_PROMPTS, *(["judge"] if judged else [])],
         ):
             raise CalibrationError(
-                f"{folders[0]} has the {difference.what} {difference.first}, and {folder} has {difference.second}: "
-                "their states do not mean the same.",
+                f"{folders[0]} has the {what} {one}, and {folder} has {other}: their states do not mean the same.",
                 remedy="Fit runs of one kind together.",
             )
     trajectories = tuple(trajectory for _, found in read for trajectory in found)
@@ -145,14 +138,6 @@ class Example:
     def question(self) -> str:
         """Which question it belongs to: examples of one question are not independent."""
         return f"{self.dataset}/{self.question_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """How many states could not be learnt from."""
-
-    without_evidence: int
-    unlabelled: int
 
 
 class Examples:
@@ -220,10 +205,10 @@ class Examples:
         return Examples(example for example in self.each if part_of(example.question_id) is part)
 
 
-def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, LeftOut]:
+def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Examples, int, int]:
     """Return the states at which an answer was tried, as examples that are positive where the answer was right.
 
-    States with nothing retained are left out: their diagnostics are constants of the method.
+    Then how many were left out: states with nothing retained, whose diagnostics are constants, and without a label.
     """
     found: list[Example] = []
     bare = unlabelled = 0
@@ -236,7 +221,7 @@ def label_states(trajectories: Sequence[Trajectory], label: Label) -> tuple[Exam
                 unlabelled += 1
             else:
                 found.append(Example(trajectory.dataset, trajectory.question_id, state, correct))
-    return Examples(found), LeftOut(bare, unlabelled)
+    return Examples(found), bare, unlabelled
 
 
 def label_searches(

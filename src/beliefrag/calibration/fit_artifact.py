@@ -70,7 +70,7 @@ def fit_artifact(
     it is with a `prior`, which the states then only move, as far as they are worth.
     """
     chooses = chooses and prior is None
-    states, left_out = label_states(collection.trajectories, label)
+    states, bare, unlabelled = label_states(collection.trajectories, label)
     parts = {part: states.select_part(part, collection.part_of) for part in Partition}
     counts = {part.value: found.count for part, found in parts.items()}
     own, choosing, unseen = parts[Partition.XFIT], parts[Partition.XSEL], parts[Partition.XHOLD]
@@ -95,8 +95,8 @@ def fit_artifact(
         found = measure_quality(predict_answerability(unseen, answerability), unseen, own.rate)
     report = AnswerabilityReport(
         counts=counts,
-        without_evidence=left_out.without_evidence,
-        unlabelled=left_out.unlabelled,
+        without_evidence=bare,
+        unlabelled=unlabelled,
         base_rate=round(own.rate, 6),
         selection=selection,
         coefficients=coefficients,

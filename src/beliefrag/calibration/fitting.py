@@ -24,14 +24,11 @@ LEAST_SETS = 4
 LEAST_TO_CHOOSE = 100
 """Questions that are needed to take another kind than the paper's: on fewer, the choice would be chance."""
 RESAMPLES = 500
-"""Refits for the interval of a coefficient."""
 VALUE_COLUMNS = ("rounds", "novelty", "sufficiency")
-"""What the retrieval value is fitted to."""
 
 _WEAK_PRIOR = 100.0
 """C of scikit-learn, where a question weighs 1: a slope is hardly shrunk, and still finite where a column separates."""
 _PRIORS = (1.0, 10.0, _WEAK_PRIOR)
-"""The choices for several columns, strongest first."""
 _NEXT_TO_NO_PRIOR = 1e6
 _MOST_SHRINK = 0.2
 """A prior that takes this share off the length of the slopes, or more, is not taken."""
@@ -49,7 +46,6 @@ class Logistic:
     intercept: float
     weights: tuple[float, ...]
     idle: tuple[int, ...]
-    """Columns that do not vary, and have weight 0."""
 
 
 def fit_logistic(columns: Floats, outcomes: Floats, weights: Floats, inverse_ridge: float = _WEAK_PRIOR) -> Logistic:

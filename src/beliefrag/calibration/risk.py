@@ -59,9 +59,7 @@ class RiskSample:
     """Questions that the policy declines whatever the threshold: they count as not answered."""
     datasets: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many questions of the run were left out, by the reason."""
     states: tuple[Diagnostics, ...] = ()
-    """The diagnostics with which the questions end."""
 
     def __len__(self) -> int:
         return len(self.probability) + self.declined
@@ -74,7 +72,6 @@ class ThresholdChoice:
     threshold: float | None
     """Answer from this probability on; None: no threshold could be shown to meet the target."""
     answered: int = 0
-    """Points at or above it."""
     wrong: int = 0
 
 

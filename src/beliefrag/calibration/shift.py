@@ -18,7 +18,6 @@ from beliefrag.types import Diagnostics
 WATCHED = ("support", "uncertainty", "gap")
 """Relevance is not watched: support is made from it."""
 LEAST = 20
-"""Fewer questions show nothing."""
 _MOST = 200
 _PARTS = 20
 _CRITICAL = 1.63

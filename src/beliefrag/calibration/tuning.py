@@ -54,13 +54,10 @@ class Setting:
     """Mean of the measure; an abstention scores 0."""
     tokens: Estimate | None = None
     answered: float | None = None
-    """Share of questions with an answer."""
     error: float | None = None
     """Share of wrong answers among those given; None also where none is given."""
     unrecorded: int = 0
-    """Number of questions whose replay takes a step that was not recorded."""
     values: Mapping[_Question, tuple[float, float]] = field(default_factory=dict)
-    """Quality and tokens of each question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,6 @@ class Tuning:
     chosen: Setting | None
     """None without a goal, or where no setting reaches it."""
     current: Setting
-    """The thresholds of the run."""
     held_out: tuple[Setting, Setting] | None
     """The chosen and the current thresholds on xhold; None where nothing was chosen or xhold is empty."""
     differences: tuple[Estimate, Estimate] | None

@@ -64,7 +64,6 @@ class GivenSettings:
     """The settings that were typed, and the settings file."""
 
     values: Mapping[str, Any]
-    """By dotted name."""
     config: Path | None
 
     def read(self) -> Settings:

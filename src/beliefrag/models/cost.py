@@ -42,7 +42,6 @@ class Price:
     tokens_out: float
     call: float = 0.0
     source: str = ""
-    """Where the price comes from."""
 
     @property
     def is_free(self) -> bool:

@@ -48,14 +48,12 @@ class Weights:
 
     name: str
     model: str
-    """Its full name and its quantisation."""
     size: int
     sha256: str
     licence: str
     purpose: str
     hub: HubFile | None = None
     parts: tuple[PackagedFile, ...] = ()
-    """In the order in which their data is joined."""
     suffix: str = ".gguf"
     tokenizer: Weights | None = None
     """The file with the tokenizer, where the weights do not hold it; it is downloaded with them."""
@@ -67,7 +65,6 @@ class Weights:
 
 
 DEFAULT = "qwen2.5-coder-1.5b"
-"""The weights that are used where no others are named."""
 
 
 def _read_catalogue() -> tuple[Weights, ...]:

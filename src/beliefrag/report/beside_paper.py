@@ -28,7 +28,6 @@ _A4 = (11.7, 8.3)
 _LINES = 46
 _CHARACTERS = 130
 _ABOVE_TABLE = 8
-"""Lines of text that still fit above a table on its page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,6 @@ def draw_curves(axes: Axes, series: Mapping[str, Sequence[tuple[float, Estimate 
 
 
 CostMeans = Mapping[str, tuple[Estimate, Estimate]]
-"""The mean tokens and the mean quality of each method."""
 
 
 def methods_on_front(means: CostMeans) -> list[str]:

@@ -28,10 +28,8 @@ _BY_DATASET = (
 _COSTS = ("rounds", "actions", "calls", "tokens_in", "tokens_out", "seconds")
 _OUTCOMES = ("answered", "stopped", "abstained", "failed")
 _DIGITS = {"tokens": 0, "tokens_in": 0, "tokens_out": 0, "rounds": 2, "actions": 2, "calls": 2, "seconds": 2}
-"""Decimal places of the measures that do not have three."""
 CHARGED_EACH_STEP = "every method that searches pays for one observation of the verifier in each step, as in the paper"
 _SHOWN_IDS = 5
-"""Of a failure: the ids of questions that are shown."""
 
 
 def write_report(summary: Summary, folder: Path) -> list[Path]:

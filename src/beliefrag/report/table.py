@@ -44,13 +44,11 @@ class Table:
     """A table that can be printed, written in several formats, or shown in a notebook."""
 
     name: str
-    """The name of its file, without an extension."""
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[CellValue, ...], ...]
     note: str = ""
     shades: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    """Background colours in HTML and PDF, by row and column."""
 
     @classmethod
     def of_texts(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +15,6 @@ from beliefrag.runs.record import CalibrationRecord, RunRecord
 from beliefrag.runs.run_errors import RunChanged
 
 _CALIBRATED_SETTINGS = ("borrow", "calibration", "confidence", "max_error", "thresholds")
-"""What a run's first calibrated method decides with."""
 
 
 class Aspect(StrEnum):
@@ -39,17 +38,6 @@ class Aspect(StrEnum):
     ANSWERABILITY = "answerability"
 
 
-@dataclass(frozen=True, slots=True)
-class RunDifference:
-    """Something in which two runs differ."""
-
-    aspect: Aspect
-    what: str
-    """The aspect in words, with the name of what differs within it: `budget top_k`, `corpus of hotpotqa`."""
-    first: object
-    second: object
-
-
 def differences(
     first: RunRecord,
     second: RunRecord,
@@ -57,8 +45,8 @@ def differences(
     *,
     is_same_model: Callable[[str, str], bool] = operator.eq,
     prompts: Collection[str] | None = None,
-) -> Iterator[RunDifference]:
-    """List what two runs were made with that is not the same, aspect by aspect.
+) -> Iterator[tuple[str, object, object]]:
+    """List what two runs were made with that is not the same: what it is, such as `budget top_k`, and both values.
 
     By default the prompts count that both runs have, for a prompt that a run did not have yet shaped nothing in it.
     """
@@ -68,48 +56,40 @@ def differences(
     datasets = sorted(first.datasets.keys() & second.datasets.keys())
     for aspect in aspects:
         one, other = (_values(aspect, run, methods, datasets, prompts) for run in (first, second))
-        for name, part in {**one, **other}:
-            ours, theirs = one.get((name, part)), other.get((name, part))
+        for key in {**one, **other}:
+            ours, theirs = one.get(key), other.get(key)
             same = is_same_model(str(ours), str(theirs)) if aspect is Aspect.MODEL else ours == theirs
             if not same:
-                yield RunDifference(aspect, _words(aspect, part), _show(ours), _show(theirs))
+                yield key[1], _show(ours), _show(theirs)
 
 
 def _values(
     aspect: Aspect, run: RunRecord, methods: Iterable[str], datasets: Iterable[str], prompts: Iterable[str]
 ) -> dict[tuple[str, str], Any]:
-    """Return all values that an aspect is made of, each by its method and its name within the aspect."""
+    """Return all values that an aspect is made of, each by its method and its name in words."""
     found: dict[tuple[str, str], Any]
     match aspect:
-        case Aspect.BUDGET:
-            found = {("", name): value for name, value in asdict(run.budget).items()}
-        case Aspect.RULES:
-            found = {("", name): value for name, value in asdict(run.rules).items()}
+        case Aspect.BUDGET | Aspect.RULES:
+            held = asdict(run.budget if aspect is Aspect.BUDGET else run.rules)
+            found = {("", f"{aspect} {name}"): value for name, value in held.items()}
         case Aspect.THRESHOLDS:
-            held = {method: asdict(run.setups[method].thresholds) for method in methods}
-            found = {(method, name): value for method, values in held.items() for name, value in values.items()}
+            tables = {method: asdict(run.setups[method].thresholds) for method in methods}
+            found = {(m, f"{aspect} {name}"): value for m, values in tables.items() for name, value in values.items()}
         case Aspect.VERIFIER | Aspect.RETRIEVER | Aspect.PACK | Aspect.CALIBRATION:
-            found = {(method, ""): getattr(run.setups[method], aspect) for method in methods}
+            found = {(method, aspect): getattr(run.setups[method], aspect) for method in methods}
         case Aspect.METHOD_OPTIONS:
-            found = {("", method): run.method_options.get(method, "") for method in methods}
+            found = {("", f"{aspect} of {method}"): run.method_options.get(method, "") for method in methods}
         case Aspect.PROMPTS:
-            found = {("", name): run.prompts.get(name) for name in prompts}
+            found = {("", f"{aspect} {name}"): run.prompts.get(name) for name in prompts}
         case Aspect.CORPUS:
-            found = {("", name): run.datasets[name].fingerprint for name in datasets}
+            found = {("", f"{aspect} of {name}"): run.datasets[name].fingerprint for name in datasets}
         case Aspect.QUESTIONS:
-            found = {("", name): run.datasets[name].gold for name in datasets}
+            found = {("", f"{aspect} of {name}"): run.datasets[name].gold for name in datasets}
         case Aspect.ANSWERABILITY:
-            found = {("", name): run.interventions.get(name, "its own") for name in datasets}
+            found = {("", f"{aspect} on {name}"): run.interventions.get(name, "its own") for name in datasets}
         case _:
-            found = {("", ""): getattr(run, aspect)}
+            found = {("", aspect): getattr(run, aspect)}
     return found
-
-
-def _words(aspect: Aspect, name: str) -> str:
-    if aspect is Aspect.ANSWERABILITY:
-        return f"answerability on {name}"
-    between = " of " if aspect in (Aspect.CORPUS, Aspect.QUESTIONS, Aspect.METHOD_OPTIONS) else " "
-    return f"{aspect}{between}{name}" if name else str(aspect)
 
 
 def _show(value: Any) -> Any:
@@ -125,10 +105,9 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
     """
     aspects = [each for each in Aspect if each is not Aspect.JUDGE or (before.judge and now.judge)]
     # A prompt that did not exist when the run began shaped nothing in it.
-    for difference in differences(before, now, aspects, prompts=before.prompts):
+    for what, first, other in differences(before, now, aspects, prompts=before.prompts):
         raise RunChanged(
-            f"This run began with the {difference.what} {difference.first}, and is asked to go on with "
-            f"{difference.second}.",
+            f"This run began with the {what} {first}, and is asked to go on with {other}.",
             remedy="Go on with what it began with, or name another folder with --out.",
         )
     datasets = dict(before.datasets)

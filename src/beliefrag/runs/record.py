@@ -25,7 +25,6 @@ from beliefrag.settings import Prices
 from beliefrag.types import Budget, Rules, Usage
 
 FORMAT: Final = 3
-"""The version of the two files of a run."""
 RUN_FILE = "run.json"
 
 
@@ -65,7 +64,6 @@ class DatasetRecord(_Strict):
     """Which corpus was searched and which questions were asked."""
 
     fingerprint: str
-    """The fingerprint of the passages."""
     gold: str
     """Hash of all questions of the dataset with what is right about them."""
     passages: int
@@ -97,16 +95,12 @@ class RunRecord(_Strict):
     """What `run.json` holds. Questions are named by id; no benchmark text is in here."""
 
     format: Literal[3] = FORMAT
-    """The version of both files of a run."""
     made: str
     versions: Mapping[str, str]
-    """What it began with."""
     later_versions: tuple[Mapping[str, str], ...] = ()
     """What else it went on with, each once."""
     model: str
-    """The model's identity."""
     setups: Mapping[str, MethodRecord]
-    """What each method brought."""
     prompts: Mapping[str, str]
     budget: Budget
     rules: Rules = Rules()
@@ -123,7 +117,6 @@ class RunRecord(_Strict):
     interventions: Mapping[str, str] = {}
     """By dataset, which answerability the calibrated methods decided with, where not with their own."""
     settings: Mapping[str, Any]
-    """As they were resolved when the run began."""
     price: Price | None = None
     """What the model's tokens cost when they were asked for; None if it is unknown."""
     judge_price: Price | None = None

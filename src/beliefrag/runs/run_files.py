@@ -36,9 +36,7 @@ class EpisodeLine:
 
     folder: Path
     number: int
-    """Counted from 1."""
     offset: int
-    """The byte at which it begins."""
     summary: EpisodeSummary
     text: bytes = field(repr=False)
 

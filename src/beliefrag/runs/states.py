@@ -30,12 +30,10 @@ class State:
 
     step: Step
     rounds: int
-    """Searches made so far."""
     retained: int
     flagged: int
     """How many of the retained passages the verifier would drop."""
     actions: tuple[Action, ...]
-    """What was done before."""
     correction_fits: bool
     nothing_missing: bool
     answerability: float | None = None

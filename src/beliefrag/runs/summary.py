@@ -33,7 +33,6 @@ class Failures:
     method: str
     question_ids: tuple[str, ...]
     message: str = ""
-    """What was said of the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,7 @@ class Summary:
     cells: tuple[Cell, ...]
     failures: tuple[Failures, ...]
     spent: Usage
-    """Calls and tokens of all finished episodes."""
     judge_spent: Usage
-    """Calls and tokens of the judge."""
 
     @property
     def expected(self) -> int:
@@ -192,11 +189,8 @@ MEASURES: Mapping[str, str] = {
     "tokens_out": "tokens out",
     "seconds": "seconds",
 }
-"""What is averaged, and its heading."""
 _COSTS = frozenset({"calls", "tokens", "tokens_in", "tokens_out"})
-"""The measures that are read from an episode's usage."""
 PURPOSE_COSTS = ("calls", "tokens_in", "tokens_out")
-"""What is counted for each purpose of a model call."""
 _FINAL_ANSWER = "answer"
 """The purpose of the one call that the token budget does not bound."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,8 +108,7 @@ def split_into_levels(states: StateTable, dimension: str) -> list[dict[str, Any]
     return levels
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutAuc:
+class HeldOutAuc(NamedTuple):
     """The chance that a right state has the better score than a wrong one of the same held-out part."""
 
     joint: Estimate
@@ -117,7 +116,6 @@ class HeldOutAuc:
     single: Estimate
     """The AUC of the dimension that is strongest on the other parts."""
     difference: Estimate
-    """The first minus the second."""
 
 
 def measure_held_out_auc(
@@ -223,16 +221,15 @@ class BeliefStudy:
         recording = recordings["comparison"]
         method = recording.controller
         own = recording.trajectories_of(method)
-        examples, left_out = label_states(own, context.label)
+        examples, bare, unlabelled = label_states(own, context.label)
         if not len(examples) and (surveyed := recording.trajectories_of(_SURVEY)):
             method = _SURVEY
-            examples, left_out = label_states(surveyed, context.label)
+            examples, bare, unlabelled = label_states(surveyed, context.label)
         count = examples.count
         by_dataset = {d: len({e.question_id for e in examples.each if e.dataset == d}) for d in recording.datasets}
         questions = describe_counts(by_dataset)
         sample = f"{count.states:,} states with a drafted answer, {count.positive:,} of them right, of {questions}."
         right = "a token F1 of at least one half" if context.label == "f1" else context.label.replace("_", " ")
-        bare, unlabelled = left_out.without_evidence, left_out.unlabelled
         notes = (
             f"A state is right if answering there gives a right answer: {right}.",
             *(["The states are those of a survey: BeliefRAG's own have no drafted answer."] * (method == _SURVEY)),

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _COMPARED = ("static", "iterative", METHOD)
 _PAPER_ROWS = 50
-"""The number of rows for which the paper gives the highest possible recall."""
 _MEASURES = {
     "row_recall_read": Column("row recall", "of rows read"),
     "evidence_recall": Column("row recall at the end", "of rows retained"),

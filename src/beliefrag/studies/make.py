@@ -196,7 +196,6 @@ class PreparedStudies:
     """Studies whose runs are found or planned, and not begun."""
 
     studies: tuple[ChosenStudy, ...]
-    """The studies that can be made."""
     left_out: Mapping[str, str]
     """For each study that cannot be made, by name, why."""
     context: StudyContext

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _THRESHOLD = 0.55
-"""The threshold of the answer gate in the interventions of the paper."""
 _LIVE_RUN = "answerability_live"
 _MEASURES = {
     "accuracy": Column("accuracy"),
@@ -75,7 +74,6 @@ def _permute(dataset: str, recordings: Mapping[str, Recording]) -> Intervention:
 
 _STARTS = ("correct_conflict", "correct_unreliable", "correct_flagged")
 _STUDIED = (*_STARTS, "correction_prunes", "correction_replaces")
-"""The thresholds in which ablations differ."""
 
 
 def _ablation(name: str, paper_id: str, *off: str) -> MethodVariant:

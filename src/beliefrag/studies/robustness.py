@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COMPARED = ("static", "iterative", "crag", METHOD)
-"""The methods that the text of the paper gives numbers for."""
 NOISE_LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8)
-"""Shares of irrelevant passages."""
 _MOST = max(NOISE_LEVELS)
 _NOISE_MEASURES = {
     f"{measure}_{level:g}": Column(f"{name} at {level:.0%}")

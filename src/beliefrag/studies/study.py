@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHOD = "beliefrag"
-"""The method that the studies are about."""
 MIN_QUESTIONS = 2
 """Questions that a dataset must have: one says nothing about others."""
 
@@ -83,10 +82,8 @@ class StudyResult:
     """Plain values and `Estimate`s for programs that no table has."""
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was left out and why, and what cannot be said."""
     paper_values: tuple[PaperValue, ...] = ()
     paper_note: str = ""
-    """How the experiment of the paper differs from this one."""
     draw: Callable[[Figure], None] | None = None
     """Draws the figure of the study on an empty one of `figure_size` inches; `caption` says what it shows."""
     figure_size: tuple[float, float] = (9.0, 5.5)
@@ -135,7 +132,6 @@ class Recording:
     episodes: tuple[EpisodeSummary, ...]
     """Finished and failed ones, in an order that does not depend on the file."""
     trajectories: tuple[Trajectory, ...]
-    """The states of those episodes that measured any."""
 
     @classmethod
     def read(cls, folder: Path) -> Recording:
@@ -203,7 +199,6 @@ def describe_counts(counts: Mapping[str, int]) -> str:
 
 
 Extra = Callable[[str, str], Mapping[str, CellValue]]
-"""More cells of a row, by dataset and name."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +209,6 @@ class Compared:
     """By the name of the method or variant, dataset, measure and question."""
     measures: Mapping[str, Column]
     of: str
-    """The name that is compared with the others."""
     left_out: Mapping[str, int]
     """Of each compared dataset, how many questions some of them did not finish."""
     too_few: tuple[str, ...]
@@ -438,7 +432,6 @@ class RequiredRun:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
     injection: Injection = field(default_factory=Injection)
-    """What replaces passages that searches find."""
     splits: tuple[str, ...] | None = None
     """The splits of the questions, if the study is about certain ones; None for those that the user asked for."""
     make_intervention: Callable[[str, Mapping[str, Recording]], Intervention] | None = None
@@ -454,7 +447,6 @@ class StudyContext:
     """What is the same for all studies that are made together."""
 
     label: Label = "f1"
-    """The measure that says whether an answer is right."""
     drafts_answers: bool = True
     """Whether the verifier drafts an answer at every state, for which it can be judged."""
 
@@ -485,7 +477,6 @@ STUDIES: Registry[Study, StudyContext] = Registry(
         for name in ("mechanism", "thresholds", "belief", "robustness", "holobench", "frontier")
     },
 )
-"""Every study, ours in the order of the paper."""
 
 
 def choose_studies(text: str) -> tuple[ChosenStudy, ...]:

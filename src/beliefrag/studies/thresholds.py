@@ -33,14 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ALL = "all"
-"""Stands for all datasets."""
 
 
 class PolicyGate(NamedTuple):
     """One gate of the branch policy."""
 
     branches: tuple[str, ...]
-    """The branches of the policy that it decides by."""
     holds: Callable[[State, Thresholds], bool]
     """Whether its condition is met at a state, whatever gate comes before it and whatever is legal."""
 
@@ -63,7 +61,6 @@ GATES: Mapping[str, PolicyGate] = {
         ),
     ),
 }
-"""All gates, in the order of the policy."""
 
 
 def _answerability(state: State) -> float:

@@ -20,7 +20,6 @@ class ServerLimits:
     request_bytes: int = 65_536
     question_chars: int = 4_000
     concurrency: int = 4
-    """How many episodes run at a time."""
     queue: int = 16
     """How many requests may wait; further ones are refused."""
     timeout: float = 120.0
@@ -30,11 +29,9 @@ class ServerLimits:
     heartbeat: float = 15.0
     """Seconds of silence after which a stream gets a comment."""
     body_seconds: float = 10.0
-    """Seconds for a request's body."""
     connections: int = 1_000
     """How many connections may be open; never more than half of the files that the process may open."""
     connections_per_client: int = 256
-    """How many of them may be from one address."""
     header_seconds: float = 10.0
     """Seconds for the next request's header on an open connection."""
     stall_seconds: float = 30.0

@@ -62,7 +62,6 @@ class RequestRecord:
 
     request_id: str
     outcome: str | None = None
-    """The outcome's name, or how the episode was interrupted."""
     cause: str | None = None
     error: str | None = None
     """The message of an expected error, without credentials. Clients do not get it."""

@@ -65,7 +65,6 @@ def _grouped(value: Any) -> Any:
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-"""A list of texts, or a single text."""
 AnswerGroups = Annotated[
     tuple[Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)], ...], BeforeValidator(_grouped)
 ]
@@ -269,7 +268,6 @@ class DatasetFormat:
     """One published format."""
 
     name: str
-    """How it is chosen on the command line."""
     title: str
     licence: str
     source: str

@@ -9,19 +9,20 @@ alias of the answer count as supporting (distant supervision). Of RGB, `en.json`
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, Field, Json
+from pydantic import AliasChoices, BeforeValidator, Field, Json, TypeAdapter
 
 from beliefrag.bench.datasets.formats import (
     AnswerGroups,
     BadRecord,
     DatasetEntry,
     DatasetFormat,
-    HubFiles,
     PublishedRecord,
     Texts,
     make_passage,
@@ -263,80 +264,15 @@ def _make_passages(items: Iterable[str | list[str]]) -> list[Passage]:
     return [make_passage("", text) for text in texts if text.strip()]
 
 
-HOTPOTQA = register_format(
-    DatasetFormat(
-        name="hotpotqa",
-        title="HotpotQA (Yang et al., 2018)",
-        licence="CC BY-SA 4.0",
-        source="hotpotqa.github.io",
-        expects="hotpot_dev_distractor_v1.json",
-        read=reader_of(_Paragraphs, _read_hotpotqa),
-    )
-)
-TWO_WIKI = register_format(
-    DatasetFormat(
-        name="2wikimultihopqa",
-        title="2WikiMultiHopQA (Ho et al., 2020)",
-        licence="Apache-2.0",
-        source="github.com/Alab-NII/2wikimultihop",
-        expects="dev.json",
-        read=reader_of(_Paragraphs, _read_two_wiki),
-        hub=HubFiles("voidful/2WikiMultihopQA", ("dev.json",)),
-        notes=("Answer aliases are published in a file apart (id_aliases.json), which is not read.",),
-    )
-)
-MUSIQUE = register_format(
-    DatasetFormat(
-        name="musique",
-        title="MuSiQue-Ans v1.0 (Trivedi et al., 2022)",
-        licence="CC BY 4.0",
-        source="github.com/StonyBrookNLP/musique",
-        expects="musique_ans_v1.0_dev.jsonl",
-        read=reader_of(_MusiqueRecord, _read_musique),
-        hub=HubFiles("dgslibisey/MuSiQue", ("musique_ans_v1.0_dev.jsonl",)),
-    )
-)
-NQ_OPEN = register_format(
-    DatasetFormat(
-        name="nq",
-        title="NQ-open (Kwiatkowski et al., 2019; Lee et al., 2019)",
-        licence="Apache-2.0 (repository); Wikipedia text CC BY-SA",
-        source="github.com/google-research-datasets/natural-questions, nq_open",
-        expects="NQ-open.dev.jsonl",
-        read=reader_of(_NqRecord, _read_nq),
-        notes=("NQ-open has no passages of its own: give a corpus with --corpus.",),
-    )
-)
-POPQA = register_format(
-    DatasetFormat(
-        name="popqa",
-        title="PopQA (Mallen et al., 2023)",
-        licence="MIT",
-        source="github.com/AlexTMallen/adaptive-retrieval",
-        expects="test.tsv",
-        read=reader_of(_PopRecord, _read_popqa, partial(read_table, delimiter="\t")),
-        hub=HubFiles("akariasai/PopQA", ("test.tsv",), revision="098765c79ea10a2cb19c828324e33281b8336ec0"),
-        notes=("PopQA has no passages of its own: give a corpus with --corpus.",),
-    )
-)
-TRIVIAQA = register_format(
-    DatasetFormat(
-        name="triviaqa",
-        title="TriviaQA (Joshi et al., 2017)",
-        licence="code Apache-2.0; questions and documents belong to their owners",
-        source="nlp.cs.washington.edu/triviaqa",
-        expects="qa/wikipedia-dev.json, and the evidence folder",
-        read=_read_triviaqa,
-        notes=("Supporting passages are those that contain an answer alias: distant supervision, not annotation.",),
-    )
-)
-RGB = register_format(
-    DatasetFormat(
-        name="rgb",
-        title="RGB (Chen et al., 2024)",
-        licence="CC BY-NC-SA 4.0 (non-commercial)",
-        source="github.com/chen700564/RGB",
-        expects="en.json, en_int.json, en_fact.json",
-        read=reader_of(_Snippets, _read_rgb),
-    )
-)
+_READERS = {
+    "hotpotqa": reader_of(_Paragraphs, _read_hotpotqa),
+    "2wikimultihopqa": reader_of(_Paragraphs, _read_two_wiki),
+    "musique": reader_of(_MusiqueRecord, _read_musique),
+    "nq": reader_of(_NqRecord, _read_nq),
+    "popqa": reader_of(_PopRecord, _read_popqa, partial(read_table, delimiter="\t")),
+    "triviaqa": _read_triviaqa,
+    "rgb": reader_of(_Snippets, _read_rgb),
+}
+
+for _about in tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))["formats"]:
+    register_format(TypeAdapter(DatasetFormat).validate_python({**_about, "read": _READERS[_about["name"]]}))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
 _DEPTH = 100
-"""How many hits of each ranking are joined, unless more are asked for."""
 _FLATTEN = 60
 """A hit at rank r counts 1 / (60 + r): the constant that the method was published with."""
 

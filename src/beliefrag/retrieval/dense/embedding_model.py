@@ -27,7 +27,6 @@ Embed = Callable[[Sequence[str]], Floats]
 """Returns one vector of length 1 for each text; of a very long text only the beginning is read."""
 
 DEFAULT_WEIGHTS = "all-minilm-l6-v2"
-"""The weights of dense retrieval if no others are named."""
 
 _ONNX = ".onnx"
 _KNOWN = {DEFAULT_WEIGHTS: (".gguf", 25), "gte-small": (_ONNX, 134)}

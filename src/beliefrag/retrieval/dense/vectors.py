@@ -26,7 +26,6 @@ _UNFINISHED = "new-"
 _HEAD = 4
 """Bytes with the number of dimensions, at the beginning of the journal."""
 _BLOCK = 16
-"""Passages that are embedded before they are written down."""
 _SEARCHED_TOGETHER = 65_536
 """Vectors that are turned into 32-bit numbers at once."""
 _KEPT_WIDE = 2 * _SEARCHED_TOGETHER
@@ -40,7 +39,6 @@ class PassageVectors:
     keys: NDArray[np.int64]
     vectors: NDArray[np.float16]
     allowed: NDArray[np.bool_] | None = None
-    """Which of them a search may return, if it is limited."""
     _wide: dict[int, NDArray[np.float32]] = field(default_factory=dict, repr=False, compare=False)
     """The blocks that are kept as 32-bit numbers, by where they begin."""
 

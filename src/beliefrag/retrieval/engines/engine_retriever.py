@@ -41,7 +41,6 @@ class EngineOptions:
     source: str = ""
     """The fields of an index of your own. Without `text`, the index is one that `beliefrag index` made."""
     timeout: PositiveFloat = 30.0
-    """How many seconds a search may take."""
     changes: Literal["refuse", "follow"] = "refuse"
     """What to do when the index changes while it is searched: fail, or search on and compare nothing."""
     linked: bool = False

@@ -46,7 +46,6 @@ class Held(NamedTuple):
     digest: int
     sources: tuple[str, ...]
     metadata: tuple[str, ...] = ()
-    """Each value as `NAME=VALUE`."""
 
 
 @dataclass

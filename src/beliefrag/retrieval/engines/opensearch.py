@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import PassageSource
 
 _FORMAT = 2
-_MOST_HITS = 100_000
-"""How many hits one search of an index of ours may return."""
 _PAGE = 1000
 _RETRIES = 3
 _CONNECTIONS = 8
@@ -366,9 +365,10 @@ class OpenSearchWriter:
         self._client = _make_client(options)
         self._note: dict[str, Any] | None = None
         with self.explain_errors():
-            for name, body in ((options.index, _PASSAGES_BODY), (options.notes, _NOTES_BODY)):
+            bodies = json.loads(files(__package__).joinpath("opensearch.json").read_text("utf-8"))
+            for name, content in ((options.index, "passages"), (options.notes, "notes")):
                 try:
-                    self._client.indices.create(index=name, body=body)
+                    self._client.indices.create(index=name, body=bodies[content])
                 except RequestError as problem:
                     if problem.error != "resource_already_exists_exception":
                         raise
@@ -457,37 +457,6 @@ class OpenSearchWriter:
 
 def _held(value: Mapping[str, Any]) -> Held:
     return Held(int(value["digest"], 16), tuple(value["sources"]), tuple(value[_METADATA]))
-
-
-_STORED = {"type": "keyword", "index": False, "doc_values": False}
-
-
-_PASSAGES_BODY = {
-    "settings": {
-        "index": {
-            "number_of_shards": 1,
-            "max_result_window": _MOST_HITS + 1,
-            "similarity": {"beliefrag": {"type": "BM25", "k1": 1.2, "b": 0.75}},
-        },
-        "analysis": {"analyzer": {"terms": {"type": "custom", "tokenizer": "whitespace"}}},
-    },
-    "mappings": {
-        "dynamic": "strict",
-        "properties": {
-            "id": {"type": "keyword"},
-            "title": {"type": "text", "index": False},
-            "text": {"type": "text", "index": False},
-            "terms": {"type": "text", "analyzer": "terms", "similarity": "beliefrag", "index_options": "freqs"},
-            "sources": {"type": "keyword"},
-            "metadata": {"type": "keyword"},
-            "digest": _STORED,
-        },
-    },
-}
-_NOTES_BODY = {
-    "settings": {"index": {"number_of_shards": 1}},
-    "mappings": {"dynamic": "strict", "properties": {"value": _STORED}},
-}
 
 
 @RETRIEVERS.register(

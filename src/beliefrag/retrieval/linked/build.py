@@ -226,7 +226,6 @@ class _Block(NamedTuple):
     words: Integers
     capital: Flags
     bounds: Long
-    """The first word of each passage, and the end of the words."""
 
     def owner(self, places: Long) -> Long:
         """Return the passages of words, from 0."""

@@ -37,14 +37,12 @@ from beliefrag.retrieval.linked.words import (
 from beliefrag.retrieval.store import sync_folder
 
 LONGEST_NAME = 10
-"""The most words of a name."""
 _HEADER = "arrays.json"
 _LARGEST_IN_MEMORY = 1 << 22
 """Larger tables of bytes lie in a file while arrays are written to a folder."""
 SHARED_KIND = 5
 """The kind of a link between two passages that mention the same name; smaller kinds lead to a passage that has it."""
 SEARCHED = 20
-"""The hits of the search that are candidates."""
 _SEEDS, _MOST_NAMED = 8, 6
 """The hits, and the passages that the question names, whose links are followed."""
 _FIRST_SEEDS, _HOMES, _FEWER_HOMES = 4, 6, 3
@@ -64,14 +62,12 @@ class NameKind(IntEnum):
     PLAIN_TITLE = 1
     """The title without the words in parentheses that distinguish it."""
     SUBJECT = 2
-    """What the first sentence defines."""
     ACRONYM = 3
     SHORT_TITLE = 4
     """The title before its comma, or the first heading of a path."""
     TERM = 6
     """An option, parameter or field that an entry of a manual explains."""
     HEADING = 7
-    """The last heading above the passage."""
     ENTRY = 8
     """A term in that heading."""
     TARGET = 9
@@ -346,13 +342,9 @@ class Way(StrEnum):
 
     SEARCH = "search"
     NAMED = "named"
-    """The question has its name."""
     LINK = "link"
-    """Another candidate mentions its name."""
     BACKLINK = "backlink"
-    """It mentions the name of another candidate."""
     SHARED = "shared"
-    """It mentions a name that another candidate mentions too."""
 
 
 class Route(NamedTuple):

@@ -57,7 +57,6 @@ _FOLDER = "names-{}"
 """The folder of a graph in an index folder, with the fingerprint of its passages."""
 _DEEP_SEARCH = 1000
 _MOST_CHARACTERS = 4000
-"""The part of a long query that is searched for names."""
 
 
 def write_graph(index: Path, opened: SearchedPassages, map_blocks: MapBlocks = map) -> bool:
@@ -104,7 +103,6 @@ class Ranking:
 
     candidates: Candidates
     passages: list[int]
-    """The numbers of the candidates."""
     features: Floats
     again: Rerank
     order: list[int]
@@ -235,7 +233,6 @@ class LinkedOptions:
     """The options of linked retrieval."""
 
     ranker: str = ""
-    """A file with another ranker; the shipped one by default."""
 
     def load_ranker(self) -> Ranker:
         """Load the chosen ranker."""

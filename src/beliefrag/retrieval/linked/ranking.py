@@ -42,7 +42,6 @@ _WINDOW = 10
 _ALIKE = np.float32(0.6)
 """The match of a word that only begins like a word of the question."""
 _NOT_FOUND = 200
-"""The rank of a candidate that the search did not find."""
 
 _SIDES = ("in", "out", "with")
 _LINK_COLUMNS = (
@@ -90,7 +89,6 @@ class QuestionWords(NamedTuple):
     length: int
     is_comparison: bool
     asks: int
-    """The number of its question word in `_ASKS`, or 0."""
 
 
 def read_question(text: str, graph: NameGraph) -> QuestionWords:
@@ -338,7 +336,6 @@ class Rerank:
 
     weights: Floats
     covered: Floats
-    """The words that each candidate covers."""
     titles: Long
     links: Links
 
@@ -457,7 +454,6 @@ class Ranker:
     kept: int
     trees: BoostedTrees
     second: BoostedTrees
-    """The trees of the second look."""
     about: dict[str, Any]
 
     def rank(self, rows: Floats, look_again: LookAgain) -> tuple[Long, Doubles]:

@@ -93,9 +93,7 @@ class Tokens(NamedTuple):
     capital: Flags
     """Whether a word has capitals; numbers and scripts without capitals count as capitals."""
     letter: Flags
-    """Whether a word begins with a letter."""
     passage_starts: Integers
-    """The first word of each passage, and the end of the words."""
 
 
 def split_text(text: str) -> Tokens:

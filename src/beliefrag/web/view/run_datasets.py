@@ -36,7 +36,6 @@ class RunDataset:
     passages: Mapping[str, Passage]
     """Empty if the corpus is not the one that the run searched."""
     note: str = ""
-    """What cannot be shown, and why."""
 
 
 class RunDatasets:

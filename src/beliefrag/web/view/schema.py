@@ -61,7 +61,6 @@ class EpisodeView(PageModel):
     """The thresholds in force. One that is switched off is left out."""
     gold: GoldView | None = None
     notes: tuple[str, ...] = ()
-    """What is missing, and how to get it."""
     licence: str = ""
 
 
