@@ -62,6 +62,9 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
     }.items():
         forms = ("typed", "history", *(("rewritten", "by_rule") if group is rewritten else ()))
         found[name] = {"n": len(group)} | {form: estimate([row[form] for row in group]) for form in forms if group}
+    if rewritten:
+        gains = [row["rewritten"] - row["typed"] for row in rewritten]
+        found["rewritten here"]["rewritten minus typed"] = estimate(gains)
     return found
 
 
