@@ -20,7 +20,7 @@ from typing import Any
 from beliefrag.bench.datasets import load_dataset
 from beliefrag.engine.calls import is_repeated
 from beliefrag.record import Episode
-from beliefrag.runs.run_files import read_lines
+from beliefrag.runs.run_files import read_episode_at, read_lines
 from beliefrag.types import Action
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
 
@@ -105,9 +105,8 @@ def _means(recalls: Iterable[Sequence[float]]) -> list[float]:
 
 def _read(folder: Path, method: str) -> list[Episode]:
     lines = (line for line in read_lines(folder) if line.summary.finished)
-    return [
-        line.episode() for line in lines if line.summary.key.method == method and line.summary.key.dataset in MULTI_HOP
-    ]
+    own = (line for line in lines if line.summary.key.method == method and line.summary.key.dataset in MULTI_HOP)
+    return [read_episode_at(folder, line.offset) for line in own]
 
 
 def _read_gold() -> Gold:

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from beliefrag.methods import METHODS
 from beliefrag.models.cache import ReplyStore
-from beliefrag.runs.run_files import comparable_lines, read_lines, read_summaries
+from beliefrag.runs.run_files import comparable_lines, read_episode_at, read_lines, read_summaries
 from beliefrag.settings import cache_dir
 
 DATASETS = (
@@ -124,7 +124,7 @@ def check_whole(given: argparse.Namespace, out: Path, log: Path) -> None:
 
 def live_calls(out: Path) -> int:
     """How many calls of a run's episodes the model itself answered, and not the cache."""
-    episodes = [line.episode() for line in read_lines(out)]
+    episodes = [read_episode_at(out, line.offset) for line in read_lines(out)]
     return sum(episode.usage.calls - episode.usage.cached_calls for episode in episodes)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from beliefrag import bench
 from beliefrag.methods import reasoning
 from beliefrag.record import Episode, ModelCall
-from beliefrag.runs.run_files import read_lines
+from beliefrag.runs.run_files import read_episode_at, read_lines
 from beliefrag.settings import DEFAULT_MODEL, load_settings
 from benchmarks.correction_steps import repeats_a_search
 
@@ -48,7 +48,7 @@ def main() -> None:
     for line in read_lines(given.out):
         if not line.summary.finished:
             continue
-        episode = line.episode()
+        episode = read_episode_at(given.out, line.offset)
         found = sort_replies(episode)
         judged.append(
             {

@@ -13,7 +13,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from beliefrag import bench
@@ -250,26 +250,6 @@ def _tuning_table(found: Tuning, measure: Label) -> Table:
     return Table("tune", "Thresholds on recorded states", columns, tuple(rows))
 
 
-@dataclass(frozen=True, slots=True)
-class AutoPlan:
-    """An estimate of what a calibration will take."""
-
-    passages: int
-    questions: int
-    making: Usage
-    asking: Usage
-    seconds: float
-    """Of the asking, which follows the making."""
-    dollars: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.questions:,} questions are made from {self.passages:,} passages and asked, about "
-            f"{format_usage(self.making)} to make them, and {format_usage(self.asking)}, "
-            f"{format_duration(self.seconds)} to ask them; less where the cache has replies; money: {self.dollars}"
-        )
-
-
 def auto(
     docs: Folders,
     *,
@@ -281,7 +261,7 @@ def auto(
     seed: int = 0,
     settings: Settings | None = None,
     concurrency: int | None = None,
-    confirm: Callable[[AutoPlan], bool] | None = None,
+    confirm: Callable[[str], bool] | None = None,
     progress: Callable[[int, int], object] | None = None,
     run_progress: Callable[[bench.RunProgress], object] | None = None,
 ) -> Result[Artifact] | None:
@@ -294,8 +274,8 @@ def auto(
     Without `out` the calibration goes to the user's settings folder. From then on it is used for these documents
     wherever the settings name no other; deleting the file ends that.
 
-    If `confirm` returns False, no model is asked and the result is None. `progress` is called with how many questions
-    are made and wanted, `run_progress` while they are asked.
+    `confirm` gets an estimate in words; if it returns False, no model is asked and the result is None. `progress` is
+    called with how many questions are made and wanted, `run_progress` while they are asked.
     """
     chosen = settings or use_server_model(load_settings({}).settings)
     if n < 10:
@@ -375,7 +355,8 @@ def _read_feedback(file: str | Path | None, passages: Sequence[Passage]) -> tupl
 
 def _plan(
     seeds: Sequence[QuestionSeed], passages: Sequence[Passage], spec: bench.RunSpec, *, settings: Settings, folder: Path
-) -> AutoPlan:
+) -> str:
+    """Return an estimate of what a calibration will take, in words."""
     # What asking costs depends on how many questions there are, not on their words.
     placeholders = tuple(
         LabelledQuestion(Question(each.passages[0].text[:80], f"stand_in_{number}"), Gold(("unknown",)))
@@ -392,7 +373,11 @@ def _plan(
         tokens_in=making.tokens_in + ahead.methods.tokens_in, tokens_out=making.tokens_out + ahead.methods.tokens_out
     )
     dollars = in_dollars(record.model, record.price, both)
-    return AutoPlan(len(passages), len(seeds), making, ahead.methods, ahead.seconds, dollars)
+    return (
+        f"{len(seeds):,} questions are made from {len(passages):,} passages and asked, about "
+        f"{format_usage(making)} to make them, and {format_usage(ahead.methods)}, "
+        f"{format_duration(ahead.seconds)} to ask them; less where the cache has replies; money: {dollars}"
+    )
 
 
 def _read_states(

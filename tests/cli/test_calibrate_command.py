@@ -42,7 +42,8 @@ def test_a_fit_is_written_told_and_can_be_shown_again(beliefrag: Command, states
     assert artifact.score_scale == SCALE
     shown = beliefrag("calibrate", "show", file)
     assert shown == Ran(0, ran.out, "")
-    assert float(rows(ran.out, "Answerability on held-out")["Brier"][0]) == round(artifact.quality["brier"], 4)
+    assert artifact.fit is not None and (found := artifact.fit.answerability.held_out) is not None
+    assert float(rows(ran.out, "Answerability on held-out")["Brier"][0]) == round(found.brier.value, 4)
     assert rows(ran.out, "Brier score of each")[artifact.answerability.kind][1] == "chosen"
     assert rows(ran.out, "Coefficients of the logistic")["conflict"][:2] == ["+0.000", "-"]
     assert mentions(ran.out, "left out\t120 states", "0 without a label")

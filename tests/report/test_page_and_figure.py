@@ -59,12 +59,10 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
     assert save(tmp_path / "one") == save(tmp_path / "two")
 
 
-def test_a_drawing_has_a_mark_with_its_title_for_each_point_and_no_address() -> None:
+def test_a_drawing_shows_what_it_is_about_as_text_and_no_address() -> None:
     figure = open_figure((6.0, 4.0))
     assert methods_on_front(MEANS) == ["<b>One"]
     draw_quality_against_tokens({"Frontier": MEANS}, figure)
-    svg = figure_svg(figure, '"about"', {"point-0-0": "<b>One: F1 0.500"})
-    assert svg.count('<g id="point-0-') == 2
-    assert '<g id="point-0-0"><title>&lt;b&gt;One: F1 0.500</title>' in svg
+    svg = figure_svg(figure, '"about"')
     assert 'aria-label="&quot;about&quot;"' in svg
     assert "<b>" not in svg and "matplotlib.org" not in svg

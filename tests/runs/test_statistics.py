@@ -9,18 +9,11 @@ import numpy as np
 import pytest
 
 from beliefrag.runs.run_errors import UnequalQuestions
-from beliefrag.runs.statistics import average_seeds, compare, mean_estimate, mean_over_datasets
+from beliefrag.runs.statistics import compare, mean_estimate, mean_over_datasets
 
 
 def by_id(values: Iterable[float]) -> dict[str, float]:
     return {f"q{place:04}": float(value) for place, value in enumerate(values)}
-
-
-def test_seeds_are_averaged_within_a_question() -> None:
-    episodes = [("a", 0, 1.0), ("a", 1, 0.0), ("b", 0, 1.0)]
-    assert average_seeds(episodes) == {"a": 0.5, "b": 1.0}
-    # Pooling the three episodes would give 2/3; the question is the unit.
-    assert mean_estimate(average_seeds(episodes)).value == 0.75
 
 
 def test_equal_values_leave_no_doubt() -> None:
@@ -125,8 +118,6 @@ def test_unequal_questions_are_refused_unless_allowed() -> None:
 @pytest.mark.parametrize(
     ("work", "problem"),
     [
-        (lambda: average_seeds([("a", 0, 1.0), ("a", 0, 0.0)]), r"two values .*seed 0\b"),
-        (lambda: average_seeds([("a", 0, math.inf)]), "cannot be averaged"),
         (lambda: mean_estimate({"a": 1.0, "b": math.nan}), "cannot be averaged"),
         (lambda: mean_estimate({}), "no question"),
         (lambda: mean_over_datasets({}), "at least one dataset"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag import studies
+from beliefrag.bench import RunProgress
 from beliefrag.settings import Settings
 from tests.support.bench_runs import write_dataset, write_script
 
@@ -24,11 +25,11 @@ def test_a_study_is_made_with_progress_and_shows_itself(
     tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = [write_dataset(tmp_path, name, 3) for name in ("north", "south")]
-    seen: list[studies.StudyProgress] = []
+    seen: list[tuple[str, RunProgress]] = []
     out = tmp_path / "studies"
-    found = studies.run(NAME, data=data, out=out, settings=settings, progress=seen.append)
-    assert {each.run for each in seen} == {"comparison"}
-    assert (seen[0].progress.done, seen[-1].progress.done) == (0, 12)
+    found = studies.run(NAME, data=data, out=out, settings=settings, progress=lambda *each: seen.append(each))
+    assert {name for name, _ in seen} == {"comparison"}
+    assert (seen[0][1].done, seen[-1][1].done) == (0, 12)
     assert found.numbers["of"] == "static"
     assert json.loads((out / "frontier" / "numbers.json").read_text())["findings"] == list(found.findings)
     page = found._repr_html_()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag.record import Episode
-from beliefrag.runs.run_files import read_lines
+from beliefrag.runs.run_files import read_episode_at, read_lines
 from tests.support.http_server import ChatServer
 
 PLACES = ("Larvik", "Bergen", "Molde", "Hamar", "Narvik", "Skien", "Vardo", "Tromso", "Halden", "Moss")
@@ -81,7 +81,7 @@ def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jso
 
 def records(run: Path) -> list[Episode]:
     """All lines of a run's episodes, in the order of the file."""
-    return [line.episode() for line in read_lines(run)]
+    return [read_episode_at(run, line.offset) for line in read_lines(run)]
 
 
 def _lines(path: Path, rows: list[Any]) -> None:

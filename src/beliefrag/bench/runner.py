@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from beliefrag.bench.judge import Judge
 from beliefrag.bench.metrics import score_episode
@@ -17,6 +17,9 @@ from beliefrag.retrieval.injection import InjectedRetriever
 from beliefrag.runs.run_errors import RunError
 from beliefrag.runs.run_files import EpisodeLog
 
+if TYPE_CHECKING:
+    from beliefrag.bench.ray_player import RayPlayer
+
 GIVE_UP_AFTER = 24
 """A run is given up after this many failures one after another with no success in between."""
 _AGAIN = "Then give the same command again; what is done is kept."
@@ -26,19 +29,8 @@ class EpisodeLost(RunError):
     """An episode came to no end, not even to a failure. Nothing of it is on disk, and the next attempt plays it."""
 
 
-class Player(Protocol):
-    """Plays episodes and judges them where a verdict is due, in one or several lanes."""
-
-    @property
-    def lanes(self) -> int:
-        """How many places play episodes; each has a memory of its own."""
-
-    @property
-    def missing_keys(self) -> int:
-        """How many requests a replay found no reply for."""
-
-    async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
-        """Play an episode, or only judge the recorded one."""
+Player: TypeAlias = "InProcessPlayer | RayPlayer"
+"""Plays episodes and judges them where a verdict is due, in one or several lanes."""
 
 
 class InProcessPlayer:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -51,11 +50,6 @@ Kind = Literal["logistic", "platt", "isotonic"]
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def _name_kind(given: Any) -> Any:
-    # Files from before there were kinds name none: they are logistic.
-    return {"kind": "logistic", **given} if isinstance(given, dict) else given
 
 
 AnswerabilityFit = LogisticAnswerability | PlattAnswerability | IsotonicAnswerability
@@ -246,10 +240,11 @@ class Artifact(_Strict):
     made: str
     counts: Mapping[str, int] = Field(default_factory=dict)
     quality: Mapping[str, float] = Field(default_factory=dict)
+    """As it was reported, for one without a `fit`."""
     note: str = ""
     score_scale: ScoreScale | None = None
     """The score scale of the corpus it was fitted on; None where it is unknown or there were several corpora."""
-    answerability: Annotated[AnswerabilityFit, Field(discriminator="kind"), BeforeValidator(_name_kind)]
+    answerability: Annotated[AnswerabilityFit, Field(discriminator="kind")]
     retrieval_value: FittedValue | None = None
     """None: the paper's schedule by round is used."""
     fit: FitReport | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -37,7 +37,7 @@ from beliefrag.calibration.quality import (
 )
 from beliefrag.calibration.replay import consults_retrieval_value
 from beliefrag.errors import CalibrationError
-from beliefrag.policy import FittedValue, LogisticAnswerability, ScoreScale
+from beliefrag.policy import FittedValue, LogisticAnswerability
 from beliefrag.runs.estimate import Estimate
 from beliefrag.runs.partitions import SALT, Partition
 from beliefrag.runs.record import now, versions
@@ -114,7 +114,6 @@ def fit_artifact(
         *_warn_of_few_questions(counts),
         *(_warn_of_unproven_fit(kind, selection, choosing.count.questions, found) if chooses else ()),
         *value_warnings,
-        *_warn_of_several_scales(scales),
     )
     learnt = sorted({*own.question_ids, *(searches[Partition.XFIT].question_ids if value else ())})
     run = collection.runs[0]
@@ -132,7 +131,6 @@ def fit_artifact(
         contaminated=False,
         made=now(),
         counts={part: count.questions for part, count in counts.items()},
-        quality=_summarise_quality(found),
         score_scale=scales.pop() if len(scales) == 1 else None,
         answerability=answerability,
         retrieval_value=value,
@@ -229,26 +227,3 @@ def _warn_of_unproven_fit(
         yield "no question is held out (xhold is empty): the quality of the fit is not known"
     elif found.brier_gain.low is None or found.brier_gain.low <= 0:
         yield "on held-out questions the fit is not clearly better than always predicting the base rate"
-
-
-def _warn_of_several_scales(scales: Iterable[ScoreScale | None]) -> Iterator[str]:
-    known = set(scales)
-    if None in known:
-        yield "a run has no score scale on record: it is from an older version"
-    elif len(known) > 1:
-        yield "several corpora: their score scales are kept apart, under fit.datasets"
-
-
-def _summarise_quality(found: Quality | None) -> dict[str, float]:
-    if found is None:
-        return {}
-    numbers = {
-        "brier": found.brier.value,
-        "brier_base_rate": found.brier_base_rate,
-        "brier_gain": found.brier_gain.value,
-        "brier_gain_low": found.brier_gain.low,
-        "brier_gain_high": found.brier_gain.high,
-        "auc": found.auc.value if found.auc else None,
-        "ece": found.ece,
-    }
-    return {key: number for key, number in numbers.items() if number is not None}

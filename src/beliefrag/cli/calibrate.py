@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ import beliefrag
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, join_paths, option, with_settings
 from beliefrag.errors import SettingsError
-
-if TYPE_CHECKING:
-    from beliefrag.calibrate import AutoPlan
 
 app = typer.Typer(
     help="Fit calibrations: probabilities that mean what they say, for a model and documents.",
@@ -50,7 +47,7 @@ def auto(
         raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
     settings = given.load()
 
-    def confirm(plan: AutoPlan) -> bool:
+    def confirm(plan: str) -> bool:
         output.print_notice(f"ahead, an estimate: {plan}")
         return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 

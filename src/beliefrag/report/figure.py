@@ -50,11 +50,8 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> list[Path]:
     return files
 
 
-def figure_svg(figure: Figure, about: str, titles: Mapping[str, str] | None = None) -> str:
-    """Return a figure as an SVG element for a page. The same figure gives the same text.
-
-    `about` is for screen readers; `titles` are tooltips, by the id of a mark (see `Artist.set_gid`).
-    """
+def figure_svg(figure: Figure, about: str) -> str:
+    """Return a figure as an SVG element for a page, with what it is about. The same figure gives the same text."""
     from matplotlib import rc_context  # noqa: PLC0415 (slow to load)
 
     text = io.StringIO()
@@ -62,10 +59,7 @@ def figure_svg(figure: Figure, about: str, titles: Mapping[str, str] | None = No
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "beliefrag"}):
         figure.savefig(text, format="svg", metadata=undated)
     svg = text.getvalue()
-    svg = svg[svg.index("<svg ") :].replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" ', 1)
-    for gid, title in (titles or {}).items():
-        svg = svg.replace(f'<g id="{gid}">', f'<g id="{gid}"><title>{escape(title)}</title>')
-    return svg
+    return svg[svg.index("<svg ") :].replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" ', 1)
 
 
 def shorten(text: str, width: int = 40) -> str:
@@ -150,10 +144,7 @@ def methods_on_front(means: CostMeans) -> list[str]:
 
 
 def draw_quality_against_tokens(panels: Mapping[str, CostMeans], figure: Figure) -> None:
-    """Draw panels of quality against tokens, by their titles: further up is better, further left is cheaper.
-
-    In an SVG file each mark has the id `point-PANEL-POINT`, with both numbers from 0 on.
-    """
+    """Draw panels of quality against tokens, by their titles: further up is better, further left is cheaper."""
     columns = min(2, len(panels))
     for panel, (title, means) in enumerate(panels.items()):
         axes = figure.add_subplot(-(-len(panels) // columns), columns, panel + 1)
@@ -168,8 +159,7 @@ def draw_quality_against_tokens(panels: Mapping[str, CostMeans], figure: Figure)
             draw_interval(axes, tokens, quality.value, "0.7", upright=False)
             style = {**_WHITE, "markerfacecolor": "black" if name in front else "white", "linestyle": ""}
             style["marker"] = MARKERS[place % len(MARKERS)]
-            label, gid = METHODS.title(name), f"point-{panel}-{place}"
-            axes.plot([tokens.value], [quality.value], label=label, gid=gid, **style)
+            axes.plot([tokens.value], [quality.value], label=METHODS.title(name), **style)
         right, top = (max(pair[side].high or pair[side].value for pair in means.values()) for side in (0, 1))
         axes.set_xlim(-0.04 * right, 1.12 * right)
         axes.set_ylim(-0.03, min(1.04, max(0.25, 1.12 * top)))

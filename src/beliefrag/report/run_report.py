@@ -215,13 +215,9 @@ def _draw_methods(summary: Summary) -> Picture | None:
     }
     if not means:
         return None
-    titles = {
-        f"point-0-{place}": f"{METHODS.title(name)}: F1 {f1.value:.3f}, {tokens.value:,.0f} tokens"
-        for place, (name, (tokens, f1)) in enumerate(means.items())
-    }
     figure = open_figure((8.0, 5.0))
     draw_quality_against_tokens({"": means}, figure)
-    return Picture(figure_svg(figure, "F1 against tokens", titles))
+    return Picture(figure_svg(figure, "F1 against tokens"))
 
 
 def _effort_tables(summary: Summary) -> Iterator[Table]:

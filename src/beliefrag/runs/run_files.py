@@ -12,10 +12,9 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,19 +29,12 @@ _BINARY = getattr(os, "O_BINARY", 0)
 """Keeps Windows from writing two bytes for the end of a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeLine:
-    """One line of a run's file: its numbers, and the whole episode on request."""
+class EpisodeLine(NamedTuple):
+    """One line of a run's file: the bytes at which it begins and ends, and its numbers."""
 
-    folder: Path
-    number: int
     offset: int
+    end: int
     summary: EpisodeSummary
-    text: bytes = field(repr=False)
-
-    def episode(self) -> Episode:
-        """Return the whole episode."""
-        return parse_line(Episode, self.text, self.folder, f"Line {self.number:,}")
 
 
 class EpisodeLog:
@@ -72,7 +64,7 @@ class EpisodeLog:
                     self.summaries.pop(line.summary.key, None)
                     self.summaries[line.summary.key] = line.summary
                     self._offsets[line.summary.key] = line.offset
-                    whole = line.offset + len(line.text)
+                    whole = line.end
                 if whole < os.fstat(self._file).st_size:
                     # A kill tore the last line.
                     os.ftruncate(self._file, whole)
@@ -161,10 +153,10 @@ def read_lines(folder: Path) -> Iterator[EpisodeLine]:
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            end = offset + len(line)
             if line.endswith(b"\n"):
-                summary = parse_line(EpisodeSummary, line, folder, f"Line {number:,}")
-                yield EpisodeLine(folder, number, offset, summary, line)
-            offset += len(line)
+                yield EpisodeLine(offset, end, parse_line(EpisodeSummary, line, folder, f"Line {number:,}"))
+            offset = end
 
 
 def read_episode_at(folder: Path, offset: int) -> Episode:

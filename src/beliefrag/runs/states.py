@@ -16,7 +16,7 @@ from beliefrag.policy import Spent, correction_fits
 from beliefrag.record import Episode, Step
 from beliefrag.runs.partitions import Partition, partition
 from beliefrag.runs.record import RunRecord
-from beliefrag.runs.run_files import read_lines
+from beliefrag.runs.run_files import read_episode_at, read_lines
 from beliefrag.types import Action, Belief, Budget, Diagnostics
 
 Label = Literal["judge", "f1", "exact_match", "cover", "agrees"]
@@ -92,11 +92,11 @@ def read_trajectories(folder: Path, *methods: str) -> tuple[RunRecord, list[Traj
     """Read the record of a run and the trajectories of its finished episodes, of these methods or of all."""
     run = RunRecord.read(folder)
     latest = {
-        line.summary.key: line
+        line.summary.key: line.offset
         for line in read_lines(folder)
         if line.summary.finished and (not methods or line.summary.key.method in methods)
     }
-    found = (trajectory_of(line.episode(), run.budget) for line in latest.values())
+    found = (trajectory_of(read_episode_at(folder, offset), run.budget) for offset in latest.values())
     return run, [trajectory for trajectory in found if trajectory.states]
 
 

@@ -1,7 +1,6 @@
 """How sure a number is: one interval type and one seeded bootstrap over questions.
 
-The question is the unit. Seeds of one question are averaged first, because repeating a question tells nothing new
-about other questions. Several states of one question are drawn together, because they are not independent. Intervals
+The question is the unit. Several states of one question are drawn together, because they are not independent. Intervals
 are percentile intervals of the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13).
 The comparison of two methods resamples questions with the values of both methods attached (the paired bootstrap of
 Koehn, EMNLP 2004, and Berg-Kirkpatrick et al., EMNLP 2012) so that a hard question is hard for both. Questions are
@@ -11,8 +10,7 @@ sorted by their id before the first draw: the order of a file changes nothing.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,16 +67,6 @@ class PairedComparison:
     """Questions that only one side has, where leaving them out was allowed."""
 
 
-def average_seeds(episodes: Iterable[tuple[str, int, float]]) -> dict[str, float]:
-    """Return one value per question, the mean over its seeds, from question id, seed and value of each episode."""
-    by_question: dict[str, dict[int, float]] = defaultdict(dict)
-    for question_id, seed, value in episodes:
-        if seed in by_question[question_id]:
-            raise ValueError(f"question {question_id!r} has two values for seed {seed}")
-        by_question[question_id][seed] = _finite(value, question_id)
-    return {question_id: math.fsum(seeds.values()) / len(seeds) for question_id, seeds in by_question.items()}
-
-
 def mean_estimate(values: Mapping[str, float], *, seed: int = 0, resamples: int = MEAN_RESAMPLES) -> Estimate:
     """Return the mean over questions with its bootstrap interval, from one value per question."""
     column = _columns({"value": values})
@@ -108,8 +96,8 @@ def compare(
 ) -> PairedComparison:
     """Return the paired difference of two methods within one dataset, first minus second.
 
-    Both have one value per measure (`f1`, `tokens` ...) and question, seeds already averaged. With `allow_unequal` they
-    are compared on the questions that both have, and the others are listed.
+    Both have one value per measure (`f1`, `tokens` ...) and question. With `allow_unequal` they are compared on the
+    questions that both have, and the others are listed.
     """
     if set(first) != set(second) or not first:
         raise ValueError(f"both sides need the same measures, not {sorted(first)} and {sorted(second)}")

@@ -16,7 +16,6 @@ from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.statistics import (
     Estimate,
     PairedComparison,
-    average_seeds,
     compare,
     mean_estimate,
     mean_over_datasets,
@@ -231,9 +230,9 @@ class Cell:
 
 
 def measure_values(episodes: Iterable[EpisodeSummary], measure: str) -> dict[str, float]:
-    """Return one value per question for a measure, seeds averaged; failed episodes and those without it left out."""
-    found = ((episode, _value(episode, measure)) for episode in episodes if episode.finished)
-    return average_seeds((e.key.question_id, e.key.seed, value) for e, value in found if value is not None)
+    """Return one value per question for a measure; failed episodes and those without it are left out."""
+    found = ((episode.key.question_id, _value(episode, measure)) for episode in episodes if episode.finished)
+    return {question_id: value for question_id, value in found if value is not None}
 
 
 def _value(episode: EpisodeSummary, measure: str) -> float | None:

@@ -9,7 +9,7 @@ A study is one file with a frozen dataclass, registered with `STUDIES.register` 
 """
 
 from beliefrag.report.table import Column, Table
-from beliefrag.studies.make import StudyProgress, run
+from beliefrag.studies.make import run
 from beliefrag.studies.study import (
     STUDIES,
     DatasetKind,
@@ -30,7 +30,6 @@ __all__ = [
     "Study",
     "StudyContext",
     "StudyError",
-    "StudyProgress",
     "StudyResult",
     "Table",
     "run",

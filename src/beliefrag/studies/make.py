@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,14 +185,6 @@ def _as_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyProgress:
-    """The progress of the runs of a study; `run` is the name of the one that is being made."""
-
-    run: str
-    progress: RunProgress
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedStudies:
     """Studies whose runs are found or planned, and not begun."""
 
@@ -327,15 +320,15 @@ def prepare_studies(
 def run(
     name: str,
     *,
-    progress: Callable[[StudyProgress], object] | None = None,
+    progress: Callable[[str, RunProgress], object] | None = None,
     **how: Any,
 ) -> StudyResult:
     """Make one study: the runs that it needs, its numbers, its figure and a page.
 
     Args:
         name: The name of the study, also as `NAME:key=value,...`.
-        progress: Called at the beginning of each run and after every episode. An exception that it raises ends the
-            runs early; the same call resumes them.
+        progress: Called with the name of the run at the beginning of each and after every episode. An exception that
+            it raises ends the runs early; the same call resumes them.
         how: The arguments of `prepare_studies`.
     """
     prepared = prepare_studies(choose_studies(name), **how)
@@ -343,11 +336,7 @@ def run(
         raise StudyError(f"{name!r} names several studies.", remedy="Name one of them.")
 
     def carry_out(run_name: str, planned: PreparedRun) -> None:
-        def report(each: RunProgress) -> None:
-            if progress is not None:
-                progress(StudyProgress(run_name, each))
-
-        bench.carry_out(planned, progress=report)
+        bench.carry_out(planned, progress=partial(progress, run_name) if progress else None)
 
     recordings = prepared.make_runs(carry_out)
     result = prepared.analyse(prepared.studies[0], recordings)

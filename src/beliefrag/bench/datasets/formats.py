@@ -19,13 +19,15 @@ import hashlib
 import io
 import json
 import re
+import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.registry import NoOptions, Registry
@@ -298,6 +300,13 @@ def register_format(published: DatasetFormat) -> DatasetFormat:
     summary = f"Reads {published.expects}, published at {published.source}."
     DATASET_FORMATS.register(published.name, title=published.title, summary=summary)(build)
     return published
+
+
+def register_described(readers: Mapping[str, Reader]) -> None:
+    """Register formats of ours, which `published.toml` describes, with what reads each."""
+    for about in tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))["formats"]:
+        if (read := readers.get(about["name"])) is not None:
+            register_format(TypeAdapter(DatasetFormat).validate_python({**about, "read": read}))
 
 
 def find_format(name: str) -> DatasetFormat:

@@ -25,8 +25,6 @@ from pydantic import Json
 from beliefrag.bench.datasets.formats import (
     BadRecord,
     DatasetEntry,
-    DatasetFormat,
-    HubFiles,
     PublishedRecord,
     RawRecord,
     make_passage,
@@ -34,14 +32,13 @@ from beliefrag.bench.datasets.formats import (
     name_without_gz,
     read_each,
     read_table,
-    register_format,
+    register_described,
 )
 from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.runs.run_errors import DataError
 from beliefrag.types import Passage
 
 _ANSWER_ROWS = 200
-_ROWS_NOTE = f"the first {_ANSWER_ROWS} rows are kept."
 
 _Tables = Mapping[str, Sequence[tuple[Passage, dict[str, Any]]]]
 """The rows of each table of a database, each with its passage."""
@@ -114,22 +111,7 @@ def _make_question(
     )
 
 
-HOLOBENCH = register_format(
-    DatasetFormat(
-        name="holobench",
-        title="HoloBench (Maekawa et al., 2025)",
-        licence="CC BY-SA 4.0",
-        source="huggingface.co/datasets/megagonlabs/holobench",
-        expects="the folder of the dataset repository: query/DB.csv and DB/TABLE.csv",
-        read=_read,
-        hub=HubFiles("megagonlabs/holobench", ending=".csv"),
-        notes=(
-            f"Gold answers are the results of the published SQL on all rows, run with SQLite; {_ROWS_NOTE}",
-            "Supporting rows are those that the query ranges over before it groups, sorts or cuts.",
-        ),
-    )
-)
-
+register_described({"holobench": _read})
 
 _READ_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _STEPS = 1_000

@@ -9,20 +9,17 @@ alias of the answer count as supporting (distant supervision). Of RGB, `en.json`
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, Field, Json, TypeAdapter
+from pydantic import AliasChoices, BeforeValidator, Field, Json
 
 from beliefrag.bench.datasets.formats import (
     AnswerGroups,
     BadRecord,
     DatasetEntry,
-    DatasetFormat,
     PublishedRecord,
     Texts,
     make_passage,
@@ -31,7 +28,7 @@ from beliefrag.bench.datasets.formats import (
     question_id,
     read_table,
     reader_of,
-    register_format,
+    register_described,
     split_in_name,
 )
 from beliefrag.bench.metrics import normalise
@@ -264,15 +261,14 @@ def _make_passages(items: Iterable[str | list[str]]) -> list[Passage]:
     return [make_passage("", text) for text in texts if text.strip()]
 
 
-_READERS = {
-    "hotpotqa": reader_of(_Paragraphs, _read_hotpotqa),
-    "2wikimultihopqa": reader_of(_Paragraphs, _read_two_wiki),
-    "musique": reader_of(_MusiqueRecord, _read_musique),
-    "nq": reader_of(_NqRecord, _read_nq),
-    "popqa": reader_of(_PopRecord, _read_popqa, partial(read_table, delimiter="\t")),
-    "triviaqa": _read_triviaqa,
-    "rgb": reader_of(_Snippets, _read_rgb),
-}
-
-for _about in tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))["formats"]:
-    register_format(TypeAdapter(DatasetFormat).validate_python({**_about, "read": _READERS[_about["name"]]}))
+register_described(
+    {
+        "hotpotqa": reader_of(_Paragraphs, _read_hotpotqa),
+        "2wikimultihopqa": reader_of(_Paragraphs, _read_two_wiki),
+        "musique": reader_of(_MusiqueRecord, _read_musique),
+        "nq": reader_of(_NqRecord, _read_nq),
+        "popqa": reader_of(_PopRecord, _read_popqa, partial(read_table, delimiter="\t")),
+        "triviaqa": _read_triviaqa,
+        "rgb": reader_of(_Snippets, _read_rgb),
+    }
+)
