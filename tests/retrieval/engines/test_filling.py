@@ -9,6 +9,7 @@ import pytest
 
 from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.retrieval import Bm25Index, IndexBusy, index_paths, indexing
+from beliefrag.retrieval.engines import filling
 from beliefrag.retrieval.engines.filling import fill, index_paths_to
 from beliefrag.types import Passage
 from tests.support.engines import OpenSearchEngine, PostgresEngine, RemoteEngine
@@ -102,7 +103,8 @@ def test_what_cannot_be_read_at_the_moment_is_not_removed(
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr(indexing, "open_regular", refuse)
+    for module in (indexing, filling):
+        monkeypatch.setattr(module, "open_regular", refuse)
     report = index_paths_to(docs, remote.target)
     assert [each.reason for each in report.skipped] == ["cannot be read: Permission denied"]
     assert (report.passages_total, report.passages_removed) == (2, 0)
