@@ -33,8 +33,7 @@ def made(shares: dict[str, float], changes: dict[str, dict[str, Any]] | None = N
     """A recording for each run of the study, with planted accuracy."""
     found = {}
     for variant in (*ABLATIONS, *INTERVENTIONS):
-        asked = {name.removeprefix("thresholds."): value for name, value in variant.run.changes.items()}
-        thresholds = {**asdict(Thresholds()), **asked}
+        thresholds = {**asdict(Thresholds()), **variant.run.thresholds}
         episodes = [e for d in ("d", "e") for e in played(shares.get(variant.name, 0.5), d)]
         own = {"thresholds": thresholds, **(changes or {}).get(variant.name, {})}
         found[variant.run.name] = recording(episodes=episodes, **own)
@@ -84,7 +83,7 @@ def test_states_match_by_dataset_and_round_and_need_evidence() -> None:
 
 
 def test_interventions_are_made_at_the_papers_threshold_and_after_the_live_run() -> None:
-    assert {variant.run.changes["thresholds.answer"] for variant in INTERVENTIONS} == {0.55}
+    assert {variant.run.thresholds["answer"] for variant in INTERVENTIONS} == {0.55}
     permuted = INTERVENTIONS[1].run
     assert permuted.after == (INTERVENTIONS[0].run.name,)
     assert permuted.make_intervention is not None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from beliefrag.settings import Settings
 from beliefrag.studies import RequiredRun, StudyContext
-from beliefrag.studies.make import apply_changes, combine_runs
+from beliefrag.studies.make import combine_runs
 from beliefrag.studies.study import choose_studies
 
 
@@ -23,15 +20,4 @@ def test_runs_of_one_name_are_made_once_with_the_methods_of_both() -> None:
 
 def test_different_runs_cannot_share_a_name() -> None:
     with pytest.raises(ValueError, match=r"different runs .*'r'"):
-        combine_runs(
-            [RequiredRun("r", ("static",)), RequiredRun("r", ("static",), changes={"thresholds.answer": 0.55})]
-        )
-
-
-def test_changes_are_made_to_the_settings_and_to_nothing_else() -> None:
-    settings = Settings(concurrency=3)
-    other = apply_changes(settings, RequiredRun("r", (), changes={"thresholds.answer": 0.55, "budget.rounds": 2}))
-    assert (other.thresholds.answer, other.budget.rounds, other.concurrency) == (0.55, 2, 3)
-    assert replace(other.thresholds, answer=0.5) == settings.thresholds
-    with pytest.raises(ValueError, match=r"thresholds\.anwser"):
-        apply_changes(settings, RequiredRun("r", (), changes={"thresholds.anwser": 0.55}))
+        combine_runs([RequiredRun("r", ("static",)), RequiredRun("r", ("static",), thresholds={"answer": 0.55})])

@@ -55,19 +55,6 @@ def combine_runs(required: Iterable[RequiredRun]) -> list[RequiredRun]:
     return list(by_name.values())
 
 
-def apply_changes(settings: Settings, required: RequiredRun) -> Settings:
-    """Return the settings that a required run is made with."""
-    values = settings.model_dump()
-    for name, value in required.changes.items():
-        group, (*groups, last) = values, name.split(".")
-        for each in groups:
-            group = group[each]
-        if last not in group:
-            raise ValueError(f"no setting is called {name!r}")
-        group[last] = value
-    return Settings.model_validate(values)
-
-
 def _explain_missing(
     runs: Sequence[RequiredRun], existing_run: Path | None, datasets: Sequence[Dataset], unfitted: str
 ) -> str:
@@ -252,8 +239,15 @@ class PreparedStudies:
             injection=replace(required.injection, seed=self.spec.seed),
             interventions=interventions,
         )
-        settings, out = apply_changes(self.settings, required), self.folder(required.name)
-        return {"spec": spec, "out": out, "settings": settings, "concurrency": self.concurrency}
+        settings = self.settings.model_copy(
+            update={"thresholds": replace(self.settings.thresholds, **required.thresholds)}
+        )
+        return {
+            "spec": spec,
+            "out": self.folder(required.name),
+            "settings": settings,
+            "concurrency": self.concurrency,
+        }
 
     def _read_begun(self, required: RequiredRun) -> dict[str, Recording]:
         """Read the recordings that a run depends on, if it has begun: a resumed run must have the same intervention."""

@@ -77,15 +77,14 @@ _STUDIED = (*_STARTS, "correction_prunes", "correction_replaces")
 
 
 def _ablation(name: str, paper_id: str, *off: str) -> MethodVariant:
-    changes = {f"thresholds.{threshold}": False for threshold in off}
-    run = RequiredRun(name.replace(" ", "_"), (METHOD,), kind=MULTI_HOP, changes=changes)
+    run = RequiredRun(name.replace(" ", "_"), (METHOD,), kind=MULTI_HOP, thresholds=dict.fromkeys(off, False))
     return MethodVariant(name, run, {"accuracy": paper_id})
 
 
 def _intervention(name: str, **more: Any) -> MethodVariant:
     # By the paper's schedule no search after the first is worth its price, so that answerability would decide nothing.
     more |= {"needs_fitted_value": True}
-    run = RequiredRun(f"answerability_{name}", (METHOD,), MULTI_HOP, {"thresholds.answer": _THRESHOLD}, **more)
+    run = RequiredRun(f"answerability_{name}", (METHOD,), MULTI_HOP, {"answer": _THRESHOLD}, **more)
     return MethodVariant(name, run, {"accuracy": f"answerability_{name}", "rounds": f"rounds_{name}"})
 
 

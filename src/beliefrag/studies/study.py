@@ -429,8 +429,8 @@ class RequiredRun:
     name: str
     methods: tuple[str, ...]
     kind: DatasetKind = SHORT_ANSWERS
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    """Settings by their dotted names, such as `thresholds.answer`, in place of those in force."""
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """Thresholds in place of those in force."""
     injection: Injection = field(default_factory=Injection)
     splits: tuple[str, ...] | None = None
     """The splits of the questions, if the study is about certain ones; None for those that the user asked for."""
