@@ -103,7 +103,7 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(
     assert re.search(r"It ended as answered: the question can be answered now; \d+% likely right.*\.", why)
     assert "What would change it: a document" in why
     assert not re.search(r"answerability|conflict|retrieve|\d\.\d\d", why)
-    terminal.type("Who designed the Fram?\n")
+    terminal.type("Who designed the polar ship Fram?\n")
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
     terminal.type("/nonsense\n")

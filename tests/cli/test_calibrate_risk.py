@@ -52,7 +52,18 @@ def asking(home: Path, k: int, *more: str) -> list[str | Path]:
     corpus = home / "north" / "corpus.jsonl"
     model = f"scripted:{home / 'bench.jsonl'}"
     words = f"Where was the builder of ship north{k} born?"
-    fixed = ("--docs", corpus, "--model", model, "--set", "verifier=structured", "--set", "cache=false")
+    fixed = (
+        "--docs",
+        corpus,
+        "--model",
+        model,
+        "--method",
+        "beliefrag",
+        "--set",
+        "verifier=structured",
+        "--set",
+        "cache=false",
+    )
     return ["ask", words, *fixed, "--set", f"calibration={home / 'mine.json'}", *more]
 
 

