@@ -167,14 +167,18 @@ def measure(count: int, pages: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         size = write_run(folder, count)
+        database = folder / "index.sqlite"
         parsing = min(seconds(lambda: parse(folder)) for _ in range(3))
-        index = RunIndex(folder)
+        index = RunIndex(folder, database)
         building = seconds(index.refresh)
         times, grouped = (page_times(index, pages, by_question=each) for each in (False, True))
         beside = seconds(lambda: find_neighbours(index, EpisodeFilter(order="tokens"), count // 2))
         line = statistics.median(seconds(lambda: index.episode(count // 2)) for _ in range(20))
+        index.close()
+        again = seconds(lambda: RunIndex(folder, database).refresh())
         source = RunSource(folder)
         overview, kept = seconds(source.overview), seconds(source.overview)
+        source.close()
     p95 = times[int(0.95 * len(times))]
     return {
         "episodes": count,
@@ -182,6 +186,7 @@ def measure(count: int, pages: int) -> dict[str, Any]:
         "processor seconds": {
             "parse the file": round(parsing, 3),
             "index it": round(building, 3),
+            "open the index again": round(again, 4),
             "page, median": round(statistics.median(times), 4),
             "page, p95": round(p95, 4),
             "page by questions, median": round(statistics.median(grouped), 4),

@@ -151,6 +151,7 @@ def test_a_port_that_is_taken_is_told(server: ViewServer, played: Played) -> Non
     source = RunSource(played.run)
     with pytest.raises(ViewError, match=f"port {server.port}.*--port"):
         ViewServer(source, server.port)
+    source.close()
 
 
 def test_without_its_dataset_a_run_can_be_viewed_and_says_what_is_lacking(played: Played) -> None:

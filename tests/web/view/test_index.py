@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from beliefrag.bench.questions import Gold, LabelledQuestion
 from beliefrag.record import Episode, Outcome
 from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
@@ -36,7 +38,7 @@ def folder(played: Played, tmp_path: Path) -> Path:
 
 
 def ids(index: RunIndex) -> list[tuple[int, str]]:
-    return [(entry.row["id"], entry.row["outcome"]) for entry in index.entries()]
+    return [(row["id"], row["outcome"]) for row in index.rows("SELECT id, outcome FROM episodes ORDER BY id")]
 
 
 def append(folder: Path, *episodes: Episode) -> None:
@@ -48,15 +50,17 @@ def renamed(episode: Episode, question_id: str, **changes: Any) -> Episode:
     return episode.model_copy(update={"question": Question("", question_id), **changes})
 
 
-def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path) -> None:
-    index = RunIndex(folder)
+def test_the_index_holds_what_a_report_reads_from_the_file(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     assert index.episodes() == read_summaries(folder)
     assert summarise_episodes(RunRecord.read(folder), index.episodes()) == summarise(folder)
 
 
-def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_earlier_one(folder: Path) -> None:
-    index = RunIndex(folder)
+def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_earlier_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
     end = index.refresh()
     failed = next(episode for episode in records(folder) if not episode.finished)
     before = ids(index)
@@ -72,8 +76,8 @@ def test_what_is_appended_is_taken_in_and_a_later_line_takes_the_place_of_an_ear
     assert read is not None and read.answer == "Moss"
 
 
-def test_a_line_that_is_being_written_waits_for_its_end(folder: Path) -> None:
-    index = RunIndex(folder)
+def test_a_line_that_is_being_written_waits_for_its_end(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     count = len(ids(index))
     line = episode_line(renamed(records(folder)[0], "slow"))
@@ -88,8 +92,8 @@ def test_a_line_that_is_being_written_waits_for_its_end(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["shorter", "another beginning", "another last line"])
-def test_a_file_that_is_another_one_is_read_anew(folder: Path, how: str) -> None:
-    index = RunIndex(folder)
+def test_a_file_that_is_another_one_is_read_anew(folder: Path, tmp_path: Path, how: str) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     known = records(folder)
     changed = {
@@ -102,8 +106,19 @@ def test_a_file_that_is_another_one_is_read_anew(folder: Path, how: str) -> None
     assert index.episodes() == read_summaries(folder)
 
 
-def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path) -> None:
-    index = RunIndex(folder)
+def test_an_index_is_kept_and_goes_on_in_another_process(folder: Path, tmp_path: Path) -> None:
+    first = RunIndex(folder, tmp_path / "index.sqlite")
+    first.refresh()
+    first.store_questions("north", "hash", [LabelledQuestion(Question("Where?", "north-q0"), Gold(("Larvik",)))])
+    first.close()
+    again = RunIndex(folder, tmp_path / "index.sqlite")
+    assert len(ids(again)) == len(records(folder))
+    assert again.has_questions("north", "hash")
+    assert not again.has_questions("north", "another hash")
+
+
+def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path, tmp_path: Path) -> None:
+    index = RunIndex(folder, tmp_path / "index.sqlite")
     index.refresh()
     with (folder / "episodes.jsonl").open("ab") as file:
         file.write(b'{"method": "static"}\n')
@@ -112,8 +127,10 @@ def test_a_broken_line_in_the_middle_is_told_with_its_place(folder: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def source(played: Played) -> RunSource:
-    return RunSource(played.run, [played.data])
+def source(played: Played) -> Iterator[RunSource]:
+    opened = RunSource(played.run, [played.data])
+    yield opened
+    opened.close()
 
 
 def found(source: RunSource, **wanted: object) -> list[Row]:
@@ -133,6 +150,7 @@ def test_words_are_sought_in_question_answer_gold_answer_id_and_error(source: Ru
     assert {row["question_id"] for row in found(source, text="../../etc")} == {"../../etc/passwd"}
     assert [row["outcome"] for row in found(source, text="TransportError")] == ["failed"]
     assert found(source, text="%") == []
+    assert found(source, text="'; DROP TABLE episodes; --") == []
 
 
 def test_each_filter_leaves_out_what_it_should(source: RunSource) -> None:

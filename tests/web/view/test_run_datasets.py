@@ -76,6 +76,7 @@ def test_a_run_over_own_documents_shows_questions_gold_answers_and_passages(own_
     source = RunSource(own_run, own=own(tmp_path / "own"))
     episode = source.episode(1)
     _, (row,) = list_episodes(source.index, EpisodeFilter(text="colin archer"))
+    source.close()
     assert (episode.question, row["question"]) == ("Who designed the Fram?",) * 2
     assert episode.gold is not None
     assert episode.gold.answers == ("Colin Archer",)
@@ -90,16 +91,19 @@ def test_own_documents_that_were_moved_are_named_to_the_viewer(own_run: Path, tm
     moved = (tmp_path / "own").rename(tmp_path / "moved")
     source = RunSource(own_run)
     episode = source.episode(1)
+    source.close()
     assert episode.question is None
     assert "--questions" in episode.notes[0]
     source = RunSource(own_run, own=own(moved))
     assert source.episode(1).question == "Who designed the Fram?"
+    source.close()
 
 
 def test_own_documents_that_were_changed_are_not_taken_for_those_of_the_run(own_run: Path, tmp_path: Path) -> None:
     (tmp_path / "own" / "docs" / "fram.md").write_text("# Fram\n\nSomebody else did.\n", encoding="utf-8")
     source = RunSource(own_run, own=own(tmp_path / "own"))
     episode = source.episode(1)
+    source.close()
     assert episode.question == "Who designed the Fram?"
     assert set(episode.passages.values()) == {None}
     assert mentions(episode.notes[0], "corpus", "passages are not shown")

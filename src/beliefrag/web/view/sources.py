@@ -14,7 +14,6 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from beliefrag.bench.own_questions import OwnDocuments
-from beliefrag.bench.questions import LabelledQuestion
 from beliefrag.record import Episode, Failure, Outcome, Step
 from beliefrag.runs.record import RUN_FILE, RunRecord, thresholds_of
 from beliefrag.runs.summary import summarise_episodes
@@ -48,6 +47,9 @@ class EpisodeSource(ABC):
     def episode(self, number: int) -> EpisodeView:
         """Return one episode, or raise `NotAvailable`."""
 
+    def close(self) -> None:  # noqa: B027 - most have no files
+        """Close files."""
+
 
 def open_source(path: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> RunSource | TraceSource:
     """Open a run's folder, with datasets, folders of datasets or a user's own documents, or open a trace file."""
@@ -68,16 +70,16 @@ class RunSource(EpisodeSource):
 
     def __init__(self, folder: Path, data: Iterable[Path] = (), own: OwnDocuments | None = None) -> None:
         self._folder, self.name = folder, folder.resolve().name
+        self.index = RunIndex(folder)
         run = self.record
         self._datasets = RunDatasets(data, run.datasets, own)
-        questions: dict[tuple[str, str], LabelledQuestion] = {}
-        for name in run.datasets:
-            with contextlib.suppress(NotAvailable):
-                questions |= {(name, each): asked for each, asked in self._datasets.get(name).questions.items()}
-        self.index = RunIndex(folder, questions)
         self._summarising = threading.Lock()
         self._overview: tuple[str, dict[str, Any]] | None = None
         self.index.refresh()
+        for name, record in run.datasets.items():
+            with contextlib.suppress(NotAvailable):
+                if not self.index.has_questions(name, record.gold):
+                    self.index.store_questions(name, record.gold, self._datasets.get(name).questions.values())
 
     @property
     def record(self) -> RunRecord:
@@ -126,6 +128,10 @@ class RunSource(EpisodeSource):
         )
         licence = run.datasets[key.dataset].licence if key.dataset in run.datasets else ""
         return view_record(whole, "run", passages, gold, id=number, notes=tuple(notes), licence=licence)
+
+    def close(self) -> None:
+        """Close the index."""
+        self.index.close()
 
 
 class TraceSource(EpisodeSource):

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import uvicorn
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
+from pydantic import AfterValidator
 
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.record import to_json_line
@@ -19,6 +20,7 @@ from beliefrag.web.auth import AllowedHosts, BrowserKey, ServerAuth
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.server import ConnectionGuard, listen
 from beliefrag.web.view.index import (
+    LARGEST,
     EpisodeFilter,
     Row,
     find_neighbours,
@@ -66,11 +68,11 @@ def create_view_app(source: EpisodeSource) -> FastAPI:
         return {"kind": source.kind, "name": source.name}
 
     @app.get("/api/episode/{number:int}")
-    def episode(number: int) -> Response:
+    def episode(number: _Number) -> Response:
         return Response(to_json_line(source.episode(number)), media_type="application/json")
 
     @app.get("/episode/{number:int}")
-    def episode_page(number: int) -> Response:
+    def episode_page(number: _Number) -> Response:
         source.episode(number)
         return _page()
 
@@ -89,7 +91,7 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return _page()
 
     @app.get("/compare/{first:int}/{second:int}")
-    def compare_page(first: int, second: int) -> Response:
+    def compare_page(first: _Number, second: _Number) -> Response:
         for number in (first, second):
             source.episode(number)
         return _page()
@@ -108,12 +110,21 @@ def _add_run_pages(app: FastAPI, source: RunSource) -> None:
         return {"datasets": list(run.datasets), "methods": list(run.methods)}
 
     @app.get("/api/episode/{number:int}/neighbours")
-    def neighbours(number: int, wanted: Annotated[EpisodeFilter, Query()]) -> Row:
+    def neighbours(number: _Number, wanted: Annotated[EpisodeFilter, Query()]) -> Row:
         return find_neighbours(source.index, wanted, number)
 
     @app.get("/api/episode/{number:int}/others")
-    def others(number: int) -> list[Row]:
+    def others(number: _Number) -> list[Row]:
         return list_same_question(source.index, number)
+
+
+def _check_number(number: int) -> int:
+    if number > LARGEST:
+        raise NotAvailable("No episode has such a number.")
+    return number
+
+
+_Number = Annotated[int, AfterValidator(_check_number)]
 
 
 def _page() -> Response:
@@ -121,9 +132,10 @@ def _page() -> Response:
 
 
 class ViewServer:
-    """A local web server for one source, in a thread of its own while it is entered."""
+    """A local web server for one source, which it closes, in a thread of its own while it is entered."""
 
     def __init__(self, source: EpisodeSource, port: int = 0) -> None:
+        self._source = source
         try:
             self._socket = listen(_HOST, port)
         except SettingsError as error:
@@ -154,3 +166,4 @@ class ViewServer:
         self._server.should_exit = True
         self._thread.join(_START_SECONDS)
         self._socket.close()
+        self._source.close()
