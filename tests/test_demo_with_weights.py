@@ -47,10 +47,11 @@ def test_the_demo_answers_its_two_hop_question_with_the_embedded_model() -> None
 
 @pytest.mark.weights
 @pytest.mark.usefixtures("weights")
-def test_an_unanswerable_question_of_the_demo_is_declined_without_an_option() -> None:
+@pytest.mark.xfail(reason="a name from the right passage counts as supported: two of the three are answered")
+def test_most_of_the_demos_unanswerable_questions_are_declined_without_an_option() -> None:
     asked = [question for question in load_questions() if question.kind == "unanswerable"]
     assert len(asked) == 3
     with BeliefRAG(passages=load_passages(), cache=False) as rag:
         results = [rag.ask(question.to_question().text) for question in asked]
     declined = [result.outcome == "abstained" for result in results]
-    assert any(declined), [(result.answer, result.answerability) for result in results]
+    assert sum(declined) >= 2, [(result.answer, result.answerability) for result in results]

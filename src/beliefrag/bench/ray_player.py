@@ -26,6 +26,9 @@ from beliefrag.runs.record import RunRecord
 from beliefrag.runs.run_errors import RunError
 from beliefrag.settings import Settings, cache_dir
 
+_FINISH_SECONDS = 60.0
+"""How long an interrupted run waits for the episodes under way."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
@@ -50,6 +53,9 @@ class EpisodeWorker:
         self._inputs = inputs
         self._setup: Setup | None = None
         self._turn = asyncio.Lock()
+        self._playing = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def open(self) -> None:
         """Open everything at the first call, and check that it is what the run's process has opened."""
@@ -70,7 +76,18 @@ class EpisodeWorker:
         """Play and judge an episode, or only judge the recorded one; return it with the missing keys of a replay."""
         await self.open()
         assert self._setup is not None
-        return await InProcessPlayer(self._setup).play(key, recorded), self._setup.missing_keys
+        self._playing += 1
+        self._idle.clear()
+        try:
+            return await InProcessPlayer(self._setup).play(key, recorded), self._setup.missing_keys
+        finally:
+            self._playing -= 1
+            if not self._playing:
+                self._idle.set()
+
+    async def finish(self) -> None:
+        """Wait for the episodes under way: their replies are paid for, and kept when they come."""
+        await self._idle.wait()
 
 
 class RayPlayer:
@@ -95,6 +112,12 @@ class RayPlayer:
         """Open everything on all workers."""
         with self._cluster.explain_errors():
             await asyncio.gather(*(_wait(worker.open.remote()) for worker in self._workers))
+
+    async def finish(self) -> None:
+        """Wait for the episodes under way on all workers, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FINISH_SECONDS):
+                await asyncio.gather(*(_wait(each.finish.remote()) for each in self._workers), return_exceptions=True)
 
     async def play(self, key: EpisodeKey, recorded: Episode | None, lane: int) -> Episode:
         """Play an episode on a worker, or raise `EpisodeLost` if it may be what kills the workers."""
@@ -140,7 +163,10 @@ async def open_ray_player(
         with cluster.start_workers(EpisodeWorker, arguments, lanes, calls_at_once=share.concurrency * 2 + 2) as workers:
             player = RayPlayer(cluster, workers)
             await player.open()
-            yield player
+            try:
+                yield player
+            finally:
+                await player.finish()
 
 
 def _check_shared_cache(settings: Settings, spec: RunSpec, nodes: Iterable[ClusterNode]) -> None:
