@@ -35,10 +35,11 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.harness
 	$(BIN)/python -m benchmarks.view_index
 
-# The site of the documents, in site/: the reference pages are written from the code first.
+# The site of the documents, in site/: the reference pages are written from the code first. With --quiet, mkdocs would not
+# count the warnings of broken links, and so not fail.
 docs: $(READY)
 	$(BIN)/python docs/make_reference.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # The viewer's pages are committed as built: node is needed only to change them.
 viewer:
@@ -51,17 +52,18 @@ $(BROWSER): $(READY)
 	touch $(BROWSER)
 
 # The environment is made of pinned, hashed packages in two steps: what runs, and then the extras and tools. It is made
-# again when a pin changes.
+# again when a pin changes. The files name every package, so pip resolves none: with an extra such as sqlalchemy[asyncio]
+# its resolver would look at newer versions and refuse them for their missing hash.
 $(RUN): requirements-run.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "BeliefRAG needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing the packages that BeliefRAG runs with ($$(grep -c == requirements-run.txt))."
-	$(PIP) install --progress-bar on --require-hashes -r requirements-run.txt
+	$(PIP) install --progress-bar on --no-deps --require-hashes -r requirements-run.txt
 	touch $(RUN)
 
 $(READY): $(RUN) requirements.txt pyproject.toml
 	@echo "Installing all extras and tools ($$(grep -c == requirements.txt) packages, about 1.2 GB)."
-	$(PIP) install --progress-bar on --require-hashes -r requirements.txt
+	$(PIP) install --progress-bar on --no-deps --require-hashes -r requirements.txt
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	touch $(READY)
 

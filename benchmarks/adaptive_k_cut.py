@@ -28,7 +28,7 @@ Kept = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 def measure_cuts(dataset: str, n: int) -> Kept:
-    """Cuts the candidates of the first n questions in each way."""
+    """Cut the candidates of the first n questions in each way."""
     index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus", dataset))
     budget = Budget()
     kept: dict[str, dict[str, Sequence[float]]] = {}
@@ -43,7 +43,7 @@ def measure_cuts(dataset: str, n: int) -> Kept:
 
 
 def average_cuts(kept: Kept) -> dict[str, tuple[float, float]]:
-    """Gives the mean of passages and recall for each cut."""
+    """Return the mean of passages and recall for each cut."""
     return {
         name: (
             statistics.fmean(each[name][0] for each in kept.values()),
@@ -54,7 +54,7 @@ def average_cuts(kept: Kept) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    """Reads the command line, writes the file and prints the means."""
+    """Read the command line, write the file and print the means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", default="musique")
     parser.add_argument("--n", type=int, default=200)

@@ -30,7 +30,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def measure(count: int, **given: Any) -> dict[str, Any]:
-    """Asks so many questions with both methods.
+    """Ask so many questions with both methods.
 
     Args:
         count: How many of the demo's questions to ask.
@@ -67,7 +67,7 @@ def measure(count: int, **given: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures, prints, and writes a file where one is named."""
+    """Measure, print, and write a file where one is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=4)
     parser.add_argument("--out", type=Path)

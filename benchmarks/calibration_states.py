@@ -60,7 +60,7 @@ class Refit:
 
 
 def write_states(trajectories: Iterable[Trajectory], file: Path) -> int:
-    """Writes the states without texts, and says of how many questions. The same states give the same bytes."""
+    """Write the states without texts, and return the number of their questions. The same states give the same bytes."""
     lines = [
         json.dumps(
             {
@@ -77,7 +77,7 @@ def write_states(trajectories: Iterable[Trajectory], file: Path) -> int:
 
 
 def read_states(file: Path) -> Iterator[Trajectory]:
-    """Yields the course of each question as it was written."""
+    """Yield the course of each question as it was written."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             found = json.loads(line)
@@ -86,7 +86,7 @@ def read_states(file: Path) -> Iterator[Trajectory]:
 
 
 def refit(trajectories: Sequence[Trajectory]) -> Refit:
-    """Fits answerability, of the paper's kind, and retrieval value to the states of xfit; measures both on xhold."""
+    """Fit answerability, of the paper's kind, and retrieval value to the states of xfit; measure both on xhold."""
     states, *_ = label_states(trajectories, "f1")
     own, unseen = (states.select_part(part) for part in (Partition.XFIT, Partition.XHOLD))
     answerability = fit_all_kinds(own).kinds["logistic"]
@@ -106,7 +106,7 @@ def refit(trajectories: Sequence[Trajectory]) -> Refit:
 
 
 def check(artifact: Artifact, trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """Measures a calibration on states of questions that it has not seen, over all and for each dataset."""
+    """Measure a calibration on states of questions that it has not seen, over all and for each dataset."""
     states, *_ = label_states(trajectories, "f1")
     seen = set(artifact.find_seen(states.question_ids))
     unseen = Examples(each for each in states.each if each.question_id not in seen)
@@ -154,7 +154,7 @@ def _from_record(record: dict[str, Any]) -> State:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("write")

@@ -67,7 +67,7 @@ class TriedSetting:
 
 
 def compare_settings(rows: Iterable[EpisodeRow]) -> Iterator[TriedSetting]:
-    """Compares each setting with the defaults of its method, on the questions that no setting failed.
+    """Compare each setting with the defaults of its method, on the questions that no setting failed.
 
     The runs are named as `run_settings` names them.
 
@@ -95,7 +95,7 @@ def compare_settings(rows: Iterable[EpisodeRow]) -> Iterator[TriedSetting]:
 
 
 def format_settings(tried: Iterable[TriedSetting]) -> str:
-    """Gives the table of the settings."""
+    """Return the table of the settings."""
     lines = ["| method | options | n | F1 | tokens | F1 less that of the defaults |", "|---|---|---|---|---|---|"]
     for each in tried:
         gain = "" if each.gain is None else f"{each.gain.value:+.3f}"
@@ -109,7 +109,7 @@ def format_settings(tried: Iterable[TriedSetting]) -> str:
 def run_settings(
     methods: Sequence[str], data: Sequence[str], questions: int, out: Path, *, model: str = DEFAULT_MODEL
 ) -> None:
-    """Runs every setting of these methods on the first train questions of each set, or goes on with it."""
+    """Run every setting of these methods on the first train questions of each set, or continue it."""
     settings = load_settings({"model": model}).settings
     for method in methods:
         for place, options in enumerate(SETTINGS[method]):
@@ -128,7 +128,7 @@ def _name_run(method: str, place: int) -> str:
 
 
 def main() -> None:
-    """Runs the settings, or prints the table of a file of episodes."""
+    """Run the settings, or print the table of a file of episodes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run")

@@ -52,7 +52,7 @@ class CitedShares(NamedTuple):
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="*", help="folders of recorded runs")
     parser.add_argument("--gold", action="store_true", help="cite for the gold answers, without a run")
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def measure_citations(cited: Sequence[str], read: Sequence[str], supporting: Sequence[str]) -> CitedShares:
-    """Compares the ids of the passages cited and read with those that support the answer."""
+    """Compare the ids of the passages cited and read with those that support the answer."""
     wanted = set(supporting)
     found = wanted.intersection(cited)
     precision = len(found) / len(set(cited)) if cited else 0.0
@@ -76,7 +76,7 @@ def measure_citations(cited: Sequence[str], read: Sequence[str], supporting: Seq
 
 
 def measure_run(run: Path, data: Path) -> dict[tuple[str, str], dict[str, CitedShares]]:
-    """Measures the right answers of a run by dataset and method, each by its question.
+    """Measure the right answers of a run by dataset and method, each by its question.
 
     Args:
         run: The folder of the run.

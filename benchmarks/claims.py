@@ -204,7 +204,7 @@ def write_page() -> None:
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     write_page()
 

@@ -32,7 +32,7 @@ Rows = dict[str, dict[str, EpisodeRow]]
 
 
 def collect_costs(before: Sequence[EpisodeRow], after: Sequence[EpisodeRow]) -> dict[str, Any]:
-    """Works out tokens by purpose, F1 and paired differences.
+    """Work out tokens by purpose, F1 and paired differences.
 
     Raises:
         ValueError: The three share no question of one of the sets.
@@ -58,7 +58,7 @@ def collect_costs(before: Sequence[EpisodeRow], after: Sequence[EpisodeRow]) -> 
 
 
 def format_costs(costs: Mapping[str, Any]) -> str:
-    """Gives the table by purpose, and the differences."""
+    """Return the table by purpose, and the differences."""
     sides: dict[str, Mapping[str, Any]] = costs["sides"]
     purposes = sorted({purpose for side in sides.values() for purpose in side["tokens_by_purpose"]})
     lines = [f"n {'/'.join(map(str, costs['n'].values()))}", ""]
@@ -109,7 +109,7 @@ def _read_purposes(row: EpisodeRow) -> dict[str, int]:
 
 
 def _measure(rows: Rows) -> dict[str, dict[str, dict[str, float]]]:
-    """Gives F1 and tokens by dataset and question."""
+    """Return F1 and tokens by dataset and question."""
     return {
         measure: {
             dataset: {each: float(getattr(row, measure) or 0.0) for each, row in own.items()}
@@ -135,7 +135,7 @@ def _show(held: Mapping[str, Any], form: str) -> str:
 
 
 def main() -> None:
-    """Reads the command line, and prints the table."""
+    """Read the command line, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("--after", type=Path, required=True)

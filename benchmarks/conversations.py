@@ -1,42 +1,32 @@
-"""Measure what follow-up questions find: as typed, rewritten, and with the whole history in front.
+"""Measure follow-up questions: what they find as typed, rewritten and with the history in front, and how they end.
 
-    python -m benchmarks.conversations --data DIR/mtrag_un --out docs/results/conversations.json --rewrite 100
+    python -m benchmarks.conversations --data DIR/mtrag_un --out docs/results/conversations.json --n 120 --rewrite 183 \
+        --first DIR/nq ...
 
 Evidence recall among the first five passages of linked retrieval, over the follow-ups of mtrag_un that have supporting
 passages. The rule that saves the rewriting of a question that stands alone is measured beside it: where it is right,
-the question as typed finds what the rewritten one does. `--rewrite N` asks the embedded model for N follow-ups, in a
-fixed order; replies are kept in the cache, and a row is written as soon as it is known. Rows hold ids and numbers.
+the question as typed finds what the rewritten one does. `--n N` asks the embedded model N questions with their history,
+those of each class in turn and in a fixed order, as people ask it: in sentences, declining what it is unsure of. Then
+`--rewrite N` follow-ups are rewritten. Replies are kept in the cache, and a row is written as soon as it is known: the
+same command resumes. Rows hold ids and numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
-import gzip
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from beliefrag.answering.conversation import bound_history, describe_history, find_unclear, stands_alone
 from beliefrag.engine.calls import CallRecorder, ModelCalls
+from beliefrag.explanation import ask_back
 from beliefrag.models.compose import Meter
-from beliefrag.opening import assemble
-from beliefrag.settings import load_settings
-from beliefrag.types import Passage, Question, Turn
+from beliefrag.types import Question, Turn
+from benchmarks.asked import Asker, Row, append_line, read_lines, take_turns, write_rows
 
 DEPTH = 5
-Row = dict[str, Any]
-
-
-def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of a compressed JSON Lines file."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
 
 
 def read_turns(history: Sequence[Mapping[str, str]]) -> tuple[Turn, ...]:
@@ -50,101 +40,79 @@ def read_turns(history: Sequence[Mapping[str, str]]) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the means with their 95 % bootstrap intervals."""
-    rewritten = [row for row in rows if "rewritten" in row]
-    found: dict[str, Any] = {}
-    for name, group in {
-        "all": rows,
-        "stands alone by the rule": [row for row in rows if row["stands_alone"]],
-        "to be rewritten by the rule": [row for row in rows if not row["stands_alone"]],
-        "rewritten here": rewritten,
-    }.items():
-        forms = ("typed", "history", *(("rewritten", "by_rule") if group is rewritten else ()))
-        found[name] = {"n": len(group)} | {form: estimate([row[form] for row in group]) for form in forms if group}
-    if rewritten:
-        gains = [row["rewritten"] - row["typed"] for row in rewritten]
-        found["rewritten here"]["rewritten minus typed"] = estimate(gains)
-    return found
+def describe(asker: Asker, task: Mapping[str, Any]) -> Row:
+    """Return what is known of a task without asking the model."""
+    question, turns = task["question"], read_turns(task["history"])
+    row: Row = {"id": task["id"], "answerability": task["answerability"][0], "follow_up": bool(turns)}
+    row["unclear"] = not turns and find_unclear(question) is not None
+    if turns:
+        row["stands_alone"] = stands_alone(question)
+    if turns and task["supporting"]:
+        front = " ".join([*(turn.question for turn in turns), question])
+        row |= {"typed": recall(asker, question, task), "history": recall(asker, front, task)}
+    return row
 
 
-def count_unclear(rows: Sequence[Row]) -> dict[str, list[int]]:
-    """Return how many questions without a history the rule finds unclear, and of how many, by class."""
-    first = [row for row in rows if not row["follow_up"]]
-    return {
-        name: [sum(row["unclear"] for row in group), len(group)]
-        for name in sorted({row["answerability"] for row in first})
-        if (group := [row for row in first if row["answerability"] == name])
-    }
+def recall(asker: Asker, query: str, task: Mapping[str, Any]) -> float:
+    """Return the share of the supporting passages, of at most five, among the first five."""
+    wanted = set(task["supporting"])
+    return len(wanted & set(asker.find(query, DEPTH))) / min(DEPTH, len(wanted))
 
 
-def estimate(values: Sequence[float]) -> list[float]:
-    """Return the mean and its 95 % bootstrap interval over questions (2,000 resamples, seed 0)."""
-    drawn = np.random.default_rng(0).choice(np.asarray(values, dtype=float), (2_000, len(values)))
-    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
-    return [round(float(x), 3) for x in (np.mean(values), low, high)]
+async def rewrite(asker: Asker, task: Mapping[str, Any]) -> str:
+    """Return a follow-up as the model rewrites it."""
+    harness = asker.usual.harness
+    recorder = CallRecorder(lambda _: None, lambda *_: None)
+    calls = ModelCalls(Meter(harness.model), harness.prompts, harness.verifier, recorder)
+    history = describe_history(bound_history(read_turns(task["history"])))
+    return await calls.stand_alone(Question(task["question"]), history)
+
+
+async def measure(data: Path, out: Path, first: Sequence[Path], n: int, rewritten: int, texts: Path | None) -> None:
+    """Ask, and write the rows."""
+    asker = Asker(data)
+    tasks = take_turns([*read_lines(data / "questions.jsonl.gz")])
+    rows = {task["id"]: describe(asker, task) for task in tasks}
+    declined = {}
+    for folder in first:
+        asked = [one["question"] for one in read_lines(folder / "questions.jsonl.gz")]
+        declined[folder.name] = [sum(find_unclear(each) is not None for each in asked), len(asked)]
+
+    def write() -> None:
+        write_rows(out, asker.model, list(rows.values()), depth=DEPTH, first=declined)
+
+    write()
+    for task in take_turns(tasks, "answerability")[:n]:
+        episode = await asker.ask(task["question"], read_turns(task["history"]))
+        rows[task["id"]] |= {
+            "given": episode.answer is not None,
+            "asked_back": ask_back(episode) is not None,
+            "probability": episode.answerability,
+            "kept": len(episode.sentences),
+            "written": len(episode.sentences) + episode.left_out,
+            "unsupported": episode.reason == "abstain-unsupported",
+        }
+        write()
+        append_line(texts, {"gold": task, "given": episode.answer is not None} | episode.model_dump(mode="json"))
+    for task in [one for one in tasks if "typed" in rows[one["id"]]][:rewritten]:
+        row = rows[task["id"]]
+        row["rewritten"] = recall(asker, await rewrite(asker, task), task)
+        row["by_rule"] = row["typed"] if row["stands_alone"] else row["rewritten"]
+        write()
+    await asker.always.aclose()
 
 
 def main() -> None:
-    """Measure, and write the rows with their summary."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rewrite", type=int, default=0)
+    parser.add_argument("--n", type=int, default=0, help="ask so many questions")
+    parser.add_argument("--rewrite", type=int, default=0, help="rewrite so many follow-ups")
     parser.add_argument("--first", type=Path, nargs="*", default=[], help="sets whose questions have no history")
+    parser.add_argument("--texts", type=Path, help="also append what was asked and answered to this file")
     given = parser.parse_args()
-    passages = [Passage(one["id"], one["title"], one["text"]) for one in read_lines(given.data / "corpus.jsonl.gz")]
-    tasks = [one for one in read_lines(given.data / "questions.jsonl.gz") if one["supporting"] or not one["history"]]
-    tasks.sort(key=lambda one: hashlib.sha256(one["id"].encode()).hexdigest())
-    assembly = assemble(load_settings({"context": 2048}).settings, passages=passages)
-    harness = assembly.harness
-
-    def recall(query: str, supporting: Sequence[str]) -> float:
-        hits = harness.retriever.search(query, DEPTH)[:DEPTH]
-        return len({hit.passage.id for hit in hits} & set(supporting)) / min(DEPTH, len(supporting))
-
-    declined = {}
-    for folder in given.first:
-        asked = [one["question"] for one in read_lines(folder / "questions.jsonl.gz")]
-        declined[folder.name] = [sum(find_unclear(each) is not None for each in asked), len(asked)]
-    rows: list[Row] = []
-    for task in tasks:
-        question, supporting = task["question"], task["supporting"]
-        row = {"id": task["id"], "answerability": task["answerability"][0], "follow_up": bool(task["history"])}
-        row["unclear"] = not task["history"] and find_unclear(question) is not None
-        if task["history"] and supporting:
-            turns = read_turns(task["history"])
-            front = " ".join([*(turn.question for turn in turns), question])
-            row |= {"stands_alone": stands_alone(question), "typed": recall(question, supporting)}
-            row["history"] = recall(front, supporting)
-        rows.append(row)
-
-    def write() -> None:
-        measured = [row for row in rows if "typed" in row]
-        about = {"date": datetime.date.today().isoformat(), "model": harness.model.identity, "depth": DEPTH}
-        content = about | {
-            "summary": summarise(measured),
-            "unclear": count_unclear(rows),
-            "first": declined,
-            "rows": rows,
-        }
-        given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-    async def rewrite_all() -> None:
-        by_id = {row["id"]: row for row in rows}
-        for task in [one for one in tasks if one["history"] and one["supporting"]][: given.rewrite]:
-            recorder = CallRecorder(lambda _: None, lambda *_: None)
-            calls = ModelCalls(Meter(harness.model), harness.prompts, harness.verifier, recorder)
-            history = describe_history(bound_history(read_turns(task["history"])))
-            text = await calls.stand_alone(Question(task["question"]), history)
-            row = by_id[task["id"]]
-            row["rewritten"] = recall(text, task["supporting"])
-            row["by_rule"] = row["typed"] if row["stands_alone"] else row["rewritten"]
-            write()
-        await assembly.aclose()
-
-    write()
-    asyncio.run(rewrite_all())
+    asyncio.run(measure(given.data, given.out, given.first, given.n, given.rewrite, given.texts))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ _SEARCHES = 3
 
 
 def follow_corrections(corrected: Iterable[Episode], iterative: Iterable[Episode], gold: Gold) -> dict[str, Any]:
-    """Gives the recall at each step of the first correction, and of Iterative's searches on the same questions."""
+    """Return the recall at each step of the first correction, and of Iterative's searches on the same questions."""
     own: dict[tuple[str, str], list[float]] = {}
     for episode in corrected:
         if tuple(step.action for step in episode.steps[: len(_CHAIN)]) == _CHAIN:
@@ -58,12 +58,12 @@ def follow_corrections(corrected: Iterable[Episode], iterative: Iterable[Episode
 
 
 def count_branches(episodes: Iterable[Episode]) -> dict[str, int]:
-    """Counts which branch of the policy decided a step."""
+    """Count which branch of the policy decided a step."""
     return dict(Counter(step.branch for episode in episodes for step in episode.steps).most_common())
 
 
 def count_repeats(episodes: Iterable[Episode]) -> dict[str, int]:
-    """Counts the episodes in which a later search asks for the words of an earlier one, or the model wanted it to."""
+    """Count the episodes in which a later search asks for the words of an earlier one, or the model wanted it to."""
     episodes = list(episodes)
     return {
         "episodes": len(episodes),
@@ -73,7 +73,7 @@ def count_repeats(episodes: Iterable[Episode]) -> dict[str, int]:
 
 
 def repeats_a_search(episode: Episode) -> bool:
-    """Whether a later search asks for the words of an earlier one."""
+    """Return whether a later search asks for the words of an earlier one."""
     made: list[str] = []
     for step in episode.steps:
         if step.search is not None and step.search.was_made:
@@ -94,7 +94,7 @@ def _name(episode: Episode) -> tuple[str, str]:
 
 
 def _recalls(episode: Episode, gold: Gold) -> list[float]:
-    """Gives the recall after each step."""
+    """Return the recall after each step."""
     needed = gold[_name(episode)]
     return [len(needed.intersection(step.evidence)) / len(needed) for step in episode.steps]
 
@@ -118,7 +118,7 @@ def _read_gold() -> Gold:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--json", type=Path, required=True)

@@ -27,7 +27,7 @@ from beliefrag.verifiers.reading import observe_draft
 from benchmarks.reads import load_set
 
 SETS = ("hotpotqa", "covidqa")
-_KEPT, _SCORED, _WORDS = 5, 15, 160
+_KEPT, _SCORED, _WORDS = 5, 15, 150
 _T = TypeVar("_T")
 
 

@@ -37,7 +37,7 @@ SETS = ("hotpotqa", "2wikimultihopqa", "musique", "nq", "popqa", "triviaqa", "op
 
 
 def read_passages() -> Iterator[Passage]:
-    """Gives the passages of all sets, each id once."""
+    """Yield the passages of all sets, each id once."""
     seen: set[str] = set()
     for name in SETS:
         with gzip.open(DATA / name / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -50,7 +50,7 @@ def read_passages() -> Iterator[Passage]:
 
 
 def make_passages(count: int) -> Iterator[Passage]:
-    """Gives so many passages; further ones are shuffled copies of the first."""
+    """Yield so many passages; further ones are shuffled copies of the first."""
     yield from islice(_rounds(), count)
 
 
@@ -67,7 +67,7 @@ def _rounds() -> Iterator[Passage]:
 
 
 def read_questions(count: int) -> list[tuple[str, set[str]]]:
-    """Gives questions with the ids of the passages that they need."""
+    """Return questions with the ids of the passages that they need."""
     with gzip.open(DATA / "hotpotqa" / "questions.jsonl.gz", "rt", encoding="utf-8") as lines:
         values = [json.loads(line) for line in lines]
     random.Random(0).shuffle(values)
@@ -76,7 +76,7 @@ def read_questions(count: int) -> list[tuple[str, set[str]]]:
 
 
 def measure(engine: Engine, count: int, questions: list[tuple[str, set[str]]]) -> dict[str, float]:
-    """Fills an engine and searches it."""
+    """Fill an engine and search it."""
     began = time.perf_counter()
     passages = make_passages(count)
     if isinstance(engine, EmbeddedEngine):
@@ -106,7 +106,7 @@ def measure(engine: Engine, count: int, questions: list[tuple[str, set[str]]]) -
 
 
 def size_of(engine: Engine, folder: Path) -> int:
-    """Bytes on disk."""
+    """Return bytes on disk."""
     if isinstance(engine, PostgresEngine):
         with psycopg.connect(engine.options.url) as connection:
             row = connection.execute("SELECT pg_total_relation_size(%s)", (engine.options.table,)).fetchone()
@@ -115,7 +115,7 @@ def size_of(engine: Engine, folder: Path) -> int:
 
 
 def main() -> None:
-    """Measures each engine in turn and prints a line of JSON for each."""
+    """Measure each engine in turn and print a line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engines", default="embedded,pg_search,pg_textsearch")
     parser.add_argument("--passages", type=int, default=100_000)

@@ -1,4 +1,4 @@
-"""Gives all readers of model replies texts that no model should write, and counts what they do with them.
+"""Send texts that no model should write to all readers of model replies, and count what they do with them.
 
     python -m benchmarks.fuzz_replies [--n 1000000] [--seed 0] [--out FILE]
 
@@ -145,7 +145,7 @@ PIECES = (
 
 
 def make_texts(count: int, seed: int) -> Iterator[str]:
-    """Texts that a broken or hostile model could reply with; the same for the same seed."""
+    """Yield texts that a broken or hostile model could reply with; the same for the same seed."""
     rng = random.Random(seed)
     for _ in range(count):
         kind = rng.random()
@@ -189,7 +189,7 @@ def _of_reply(read: Callable[[ChatReply, Repairs], Any]) -> Callable[[str], Any]
 
 
 class _SameReply:
-    """Gives the same reply to whatever is asked."""
+    """A model with the same reply to every request."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -201,7 +201,7 @@ class _SameReply:
 
 
 def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Runs what never waits, without an event loop."""
+    """Run what never waits, without an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -281,7 +281,7 @@ class Outcome:
 
 
 def fuzz(texts: Iterator[str]) -> Outcome:
-    """Gives each text to each reader."""
+    """Return each text to each reader."""
     outcome = Outcome()
     for text in texts:
         for name, read in READERS.items():
@@ -309,7 +309,7 @@ def _numbers(value: object) -> Sequence[float]:
 
 
 def main() -> None:
-    """Fuzzes, prints the counts and the first faults, and fails if there is one."""
+    """Fuzz, print the counts and the first faults, and fail if there is one."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)

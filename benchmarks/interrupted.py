@@ -50,7 +50,7 @@ _BUDGET = "BELIEFRAG_BUDGET__"
 
 
 def surroundings(work: Path) -> dict[str, str]:
-    """The environment of every run: a cache of their own, so that no reply is there before they ask for it."""
+    """Return the environment of every run: a cache of their own, so that no reply is there before they ask for it."""
     cache, weights = work.absolute() / "cache", cache_dir() / "models"
     cache.mkdir(parents=True, exist_ok=True)
     weights.mkdir(parents=True, exist_ok=True)
@@ -60,12 +60,12 @@ def surroundings(work: Path) -> dict[str, str]:
 
 
 def budget_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the environment says about the budget: without it nobody could make the same runs."""
+    """Return what the environment says about the budget: without it nobody could make the same runs."""
     return {name: value for name, value in sorted(environment.items()) if name.upper().startswith(_BUDGET)}
 
 
 def command(given: argparse.Namespace, out: Path, *more: str) -> list[str]:
-    """The run, into one folder."""
+    """Return the run, into one folder."""
     data = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data"))
     folders = [str(data / name) for name in DATASETS]
     borrowed = ["--set", f"borrow={given.borrow}"] if given.borrow else []
@@ -75,7 +75,7 @@ def command(given: argparse.Namespace, out: Path, *more: str) -> list[str]:
 
 
 def killed(given: argparse.Namespace, out: Path, log: Path) -> list[float]:
-    """Runs to the end, killed on the way; the moments of the kills in seconds after each start."""
+    """Run to the end, killed on the way; the moments of the kills in seconds after each start."""
     chance = random.Random(given.seed)
     moments: list[float] = []
     done_file = given.work / "kills.json"
@@ -106,7 +106,7 @@ def killed(given: argparse.Namespace, out: Path, log: Path) -> list[float]:
 
 
 def whole(given: argparse.Namespace, out: Path, log: Path, *more: str) -> None:
-    """Runs in one go."""
+    """Run in one go."""
     with log.open("ab") as output:
         code = subprocess.run(
             command(given, out, *more), stdout=output, stderr=output, check=False, env=surroundings(given.work)
@@ -116,20 +116,20 @@ def whole(given: argparse.Namespace, out: Path, log: Path, *more: str) -> None:
 
 
 def check_whole(given: argparse.Namespace, out: Path, log: Path) -> None:
-    """Makes sure that a run holds every episode: two runs that were given up could be equal, too."""
+    """Make sure that a run holds every episode: two runs that were given up could be equal, too."""
     wanted, there = len(METHODS) * len(DATASETS) * given.n, len(read_summaries(out))
     if there != wanted:
         raise SystemExit(f"the run {out.name} holds {there} of {wanted} episodes; see {log}")
 
 
 def live_calls(out: Path) -> int:
-    """How many calls of a run's episodes the model itself answered, and not the cache."""
+    """Return how many calls of a run's episodes the model itself answered, and not the cache."""
     episodes = [read_episode_at(out, line.offset) for line in read_lines(out)]
     return sum(episode.usage.calls - episode.usage.cached_calls for episode in episodes)
 
 
 def main() -> None:
-    """Reads the command line, makes the three runs, compares them and writes what came out."""
+    """Read the command line, make the three runs, compare them and write what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local:smollm2-135m")
     parser.add_argument("--borrow", default="qwen2.5-coder-1.5b")

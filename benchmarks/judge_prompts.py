@@ -28,7 +28,7 @@ PURPOSES = ("reasoner", "dialogue", "router", "trigger")
 
 
 def main() -> None:
-    """Runs the methods and prints how their replies turned out."""
+    """Run the methods and print how their replies turned out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--questions", type=int, default=20)
@@ -83,7 +83,7 @@ def sort_replies(episode: Episode) -> list[tuple[str, str, str]]:
 
 
 def kind_of(call: ModelCall, earlier: list[str]) -> str:
-    """What the reply is, or what is wrong with it."""
+    """Return what the reply is, or what is wrong with it."""
     if call.repairs.get("asked_again") or call.repairs.get("unusable"):
         return "cannot be read"
     if call.purpose in ("reasoner", "dialogue") and reasoning.repeats(call.reply, earlier):

@@ -45,7 +45,7 @@ _CAPITAL = re.compile(r"\b[A-Z][a-z]{2,}\b")
 
 
 def main() -> int:
-    """Runs the measurement, prints it, and returns 1 when an aim is missed by processor time."""
+    """Run the measurement, print it, and return 1 when an aim is missed by processor time."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("BELIEFRAG_DATA") or str(Path(__file__).parents[2] / "shared" / "data")
     arguments.add_argument("--data", type=Path, default=Path(default), help="folder with hotpotqa/ in it")
@@ -107,7 +107,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def make_passages(folder: Path, count: int) -> Iterator[Passage]:
-    """Gives so many passages: the real ones, then copies of them that are about other people and places."""
+    """Yield so many passages: the real ones, then copies of them that are about other people and places."""
 
     def endless() -> Iterator[Passage]:
         copy = 0
@@ -125,7 +125,7 @@ def make_passages(folder: Path, count: int) -> Iterator[Passage]:
 
 
 def build_bare(folder: Path, count: int, place: Path) -> dict[str, float]:
-    """Indexes with tantivy alone."""
+    """Index with tantivy alone."""
     place.mkdir()
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
@@ -143,7 +143,7 @@ def build_bare(folder: Path, count: int, place: Path) -> dict[str, float]:
 
 
 def build_bm25(folder: Path, count: int, place: Path) -> dict[str, float]:
-    """Indexes without the graph of names."""
+    """Index without the graph of names."""
 
     def work(passages: Iterator[Passage]) -> None:
         with IndexWriter(place) as writer:
@@ -153,7 +153,7 @@ def build_bm25(folder: Path, count: int, place: Path) -> dict[str, float]:
 
 
 def build_linked(folder: Path, count: int, place: Path) -> dict[str, float]:
-    """Indexes as `beliefrag index` does, with the graph of names."""
+    """Index as `beliefrag index` does, with the graph of names."""
 
     def work(passages: Iterator[Passage]) -> None:
         with IndexWriter(place) as writer:
@@ -164,7 +164,7 @@ def build_linked(folder: Path, count: int, place: Path) -> dict[str, float]:
 
 
 def _measure(work: Callable[[Iterator[Passage]], None], folder: Path, count: int) -> dict[str, float]:
-    """Times the work without the reading and making of passages."""
+    """Time the work without the reading and making of passages."""
     making = [0.0, 0.0]
 
     def timed() -> Iterator[Passage]:
@@ -188,7 +188,7 @@ def _measure(work: Callable[[Iterator[Passage]], None], folder: Path, count: int
 
 
 def measure_search(index: Path, questions: list[str]) -> dict[str, float]:
-    """Times searches of the linked retriever on an opened index."""
+    """Time searches of the linked retriever on an opened index."""
     retriever = open_retriever(RETRIEVERS.choose("linked", {}), PassageSource(index=index))
     for question in questions[:20]:
         retriever.search(question, 5)
@@ -208,7 +208,7 @@ def measure_search(index: Path, questions: list[str]) -> dict[str, float]:
 
 
 def _in_process(work: Callable[..., dict[str, float]], *given: object) -> dict[str, float]:
-    """Does some work in a process of its own, and adds to its figures the most memory that this process had."""
+    """Do some work in a process of its own, and add to its figures the most memory that this process had."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_send_result, args=(sender, work, *given))
@@ -227,7 +227,7 @@ def _send_result(sender: Connection, work: Callable[..., dict[str, float]], *giv
 
 
 def _own_memory(process: int | None) -> float:
-    """Gives the memory of a process in MB without the pages of files; 0 where the system does not say."""
+    """Return the memory of a process in MB without the pages of files; 0 where the system does not say."""
     try:
         status = Path(f"/proc/{process}/status").read_text("ascii")
     except OSError:

@@ -55,7 +55,7 @@ Record = dict[str, Any]
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=data_folder() / "manuals", help="the folder of the set")
     parser.add_argument("--out", type=Path, help="where the answers are written, a line each")
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def without_texts(questions: Mapping[str, Record], answers: Mapping[str, Record]) -> list[Record]:
-    """Gives what each question came to: numbers and judgements, no text of the manuals."""
+    """Return what each question came to: numbers and judgements, no text of the manuals."""
     return [
         {
             "id": one,
@@ -104,7 +104,7 @@ def without_texts(questions: Mapping[str, Record], answers: Mapping[str, Record]
 
 
 def read_questions(folder: Path) -> dict[str, Record]:
-    """Reads the questions of the set by their ids."""
+    """Read the questions of the set by their ids."""
     rows = [json.loads(line) for line in (folder / "questions.jsonl").read_text("utf-8").splitlines()]
     return {row["id"]: row for row in rows}
 
@@ -142,7 +142,7 @@ async def _write_answers(assembly: Assembly, questions: Mapping[str, str], file:
 
 
 async def ask_questions(assembly: Assembly, questions: Mapping[str, str]) -> AsyncGenerator[Record, None]:
-    """Asks the questions one after the other and yields what is kept of each answer.
+    """Ask the questions one after the other and yield what is kept of each answer.
 
     Args:
         assembly: What answers, opened.
@@ -184,7 +184,7 @@ def _read_answers(file: Path) -> tuple[Record, dict[str, Record]]:
 
 
 def is_right(answer: str | None, question: Record) -> bool:
-    """Says whether an answer is right: it has an accepted form as a run of whole words, however it is spaced."""
+    """Return whether an answer is right: it has an accepted form as a run of whole words, however it is spaced."""
     if answer is None or not question["answers"]:
         return False
     without_spaces = normalise(answer).replace(" ", "")
@@ -194,7 +194,7 @@ def is_right(answer: str | None, question: Record) -> bool:
 
 
 def holds_quote(texts: Iterable[tuple[str, str]], quote: Record) -> bool:
-    """Says whether one of these texts, each with its file, holds a supporting quote or the larger part of it."""
+    """Return whether one of these texts, each with its file, holds a supporting quote or the larger part of it."""
     wanted = _words(quote["quote"])
     files = {Path(name).name for name in (quote["file"], *(quote.get("also_in") or ()))}
     return any(
@@ -213,7 +213,7 @@ def _words(text: str) -> list[str]:
 
 
 def build_report(questions: Mapping[str, Record], answers: Mapping[str, Record]) -> list[str]:
-    """Builds the table of one file of answers, line by line; shares have Wilson intervals of 95 %."""
+    """Build the table of one file of answers, line by line; shares have Wilson intervals of 95 %."""
     asked = {
         kind: [row for row in questions.values() if row["kind"] == kind and row["id"] in answers] for kind in KINDS
     }
@@ -268,7 +268,7 @@ def _share(title: str, values: Sequence[bool]) -> str:
 
 
 def wilson_interval(count: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """Gives the interval of a share after Wilson (1927), which is sound for few questions, none or all of them."""
+    """Return the interval of a share after Wilson (1927), which is sound for few questions, none or all of them."""
     share = count / total
     middle = (share + z * z / (2 * total)) / (1 + z * z / total)
     half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)

@@ -38,7 +38,7 @@ class TimedModel:
         self.seconds = 0.0
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Asks, and takes the time."""
+        """Ask, and take the time."""
         began = time.perf_counter()
         try:
             return await self._model.chat(request)
@@ -46,7 +46,7 @@ class TimedModel:
             self.seconds += time.perf_counter() - began
 
     async def aclose(self) -> None:
-        """Closes the model."""
+        """Close the model."""
         await self._model.aclose()
 
 
@@ -60,7 +60,7 @@ class TimedRetriever:
         self.seconds = 0.0
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Searches, and takes the time."""
+        """Search, and take the time."""
         began = time.perf_counter()
         try:
             return self._retriever.search(query, k)
@@ -69,7 +69,7 @@ class TimedRetriever:
 
 
 async def measure(model_name: str, count: int) -> dict[str, Any]:
-    """Runs the first questions of the demo and adds up who spent the time."""
+    """Run the first questions of the demo and add up who spent the time."""
     settings = load_settings({"model": model_name, "cache": False}).settings
     assembly = assemble(settings, passages=load_passages())
     model, retriever = TimedModel(assembly.model), TimedRetriever(assembly.harness.retriever)
@@ -106,7 +106,7 @@ async def measure(model_name: str, count: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Reads the command line, measures, prints and writes."""
+    """Read the command line, measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--questions", type=int, default=4)

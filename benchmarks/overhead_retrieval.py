@@ -53,7 +53,7 @@ class Spent:
 
 
 def main() -> int:
-    """Runs the measurement, prints it and returns 1 when an aim is missed."""
+    """Run the measurement, print it and return 1 when an aim is missed."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("BELIEFRAG_DATA") or str(Path(__file__).parents[2] / "shared" / "data")
     arguments.add_argument("--data", type=Path, default=Path(default), help="folder with hotpotqa/ in it")

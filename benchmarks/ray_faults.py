@@ -35,7 +35,7 @@ METHODS = ("static", "iterative", "crag")
 
 
 def go_through_kills(command: Sequence[str], worker: str, kills: int, chance: random.Random) -> Counter[str]:
-    """Runs a command to its end, again after each kill of it; gives how often each thing was killed.
+    """Run a command to its end, again after each kill of it; return how often each thing was killed.
 
     Nothing is killed before there are workers: a driver would never get past its start.
 
@@ -72,7 +72,7 @@ def go_through_kills(command: Sequence[str], worker: str, kills: int, chance: ra
 
 
 def break_run(given: argparse.Namespace, work: Path, address: str) -> dict[str, Any]:
-    """Lets a run be killed, and compares it with one that was not."""
+    """Let a run be killed, and compare it with one that was not."""
     data = write_dataset(work, given.questions, 200)
     chance = random.Random(given.seed)
     with stub(given.latency) as url:
@@ -93,7 +93,7 @@ def break_run(given: argparse.Namespace, work: Path, address: str) -> dict[str, 
 
 
 def break_indexing(given: argparse.Namespace, work: Path, address: str) -> dict[str, Any]:
-    """Lets an indexing be killed, and compares the index with one that was not."""
+    """Let an indexing be killed, and compare the index with one that was not."""
     docs = work / "docs"
     docs.mkdir()
     for part in range(20):
@@ -114,7 +114,7 @@ def break_indexing(given: argparse.Namespace, work: Path, address: str) -> dict[
 
 
 def main() -> int:
-    """Reads the command line, breaks things, compares and writes what came out."""
+    """Read the command line, breaks things, compare and write what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20, help="of the run, and as many of the indexing")
     parser.add_argument("--questions", type=int, default=60)

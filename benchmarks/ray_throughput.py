@@ -35,7 +35,7 @@ from benchmarks.harness.stub import stub
 
 
 def play(url: str, data: Path, place: Path, *, at_once: int, on: str | None) -> tuple[float, float]:
-    """Plays a run, and gives the seconds in all and those from the opened workers to the end."""
+    """Play a run, and return the seconds in all and those from the opened workers to the end."""
     os.environ["BELIEFRAG_CACHE_DIR"] = str(place / "cache")
     settings = Settings(model="stub", base_url=url, borrow="published", concurrency=at_once)
     spec = bench.RunSpec(data=(data,), methods=METHODS, judge=False)
@@ -50,12 +50,12 @@ def play(url: str, data: Path, place: Path, *, at_once: int, on: str | None) -> 
     tally = bench.carry_out(prepared, on=on, progress=note).tally
     ended = time.perf_counter()
     if tally.failed:
-        raise SystemExit(f"{tally.failed} episodes failed: {tally.trouble}")
+        raise SystemExit(f"{tally.failed} episodes failed: {tally.last_error}")
     return ended - began, ended - moments[0]
 
 
 def measure(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """Plays both sides in turns."""
+    """Play both sides in turns."""
     data = write_dataset(place, given.questions, given.passages)
     began = time.perf_counter()
     with join_cluster("ray") as cluster, stub(given.latency) as url:
@@ -83,7 +83,7 @@ def measure(given: argparse.Namespace, place: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measures, prints and writes."""
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--passages", type=int, default=1000)

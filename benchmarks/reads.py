@@ -3,7 +3,7 @@
     python -m benchmarks.reads --out runs/reads
     python -m benchmarks.reads --out runs/reads --replay
 
-Each question is searched for once with linked retrieval and read once, packed to 160 words. The second command makes
+Each question is searched for once with linked retrieval and read once, packed to 150 words. The second command makes
 the same runs from the cache: import `docs/results/reads_replies.jsonl.gz` first. Give the command again to resume.
 
 No answer to an unanswerable question is right. Beside those that sets have, two kinds are made here. `SET_removed`

@@ -31,7 +31,7 @@ _HEAD = """\
 
 
 def measure_relevance(names: Sequence[str], questions: int) -> Iterator[dict[str, Any]]:
-    """Gives, for each set and scale, the relevance of the first questions by their ids."""
+    """Return, for each set and scale, the relevance of the first questions by their ids."""
     for name in names:
         index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus", name))
         asked = {str(row["id"]): row["question"] for row in load("questions", name)[:questions]}
@@ -51,7 +51,7 @@ def measure_relevance(names: Sequence[str], questions: int) -> Iterator[dict[str
 
 
 def format_relevance(measured: Sequence[Mapping[str, Any]]) -> str:
-    """Gives the table: a row for each set and scale."""
+    """Return the table: a row for each set and scale."""
     return "\n".join((_HEAD, *map(_format_row, measured)))
 
 
@@ -65,7 +65,7 @@ def _format_row(row: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measures into a file, or prints the table of one."""
+    """Measure into a file, or print the table of one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     measuring = commands.add_parser("measure")

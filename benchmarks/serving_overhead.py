@@ -49,7 +49,7 @@ BATCH = 24
 
 @contextlib.contextmanager
 def served(tree: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Serves the documents with the sources of a tree, in a process of its own; gives the process and its port."""
+    """Serve the documents with the sources of a tree, in a process of its own; return the process and its port."""
     command = [sys.executable, "-m", "beliefrag", "serve", "http", "--docs", str(folder / "docs"), "--port", "0"]
     command += [
         "--model",
@@ -75,7 +75,7 @@ def served(tree: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], 
 
 
 def ask(port: int, count: int) -> None:
-    """Asks so many questions, a few at a time on a connection each, so that the server is never idle in between."""
+    """Ask so many questions, a few at a time on a connection each, so that the server is never idle in between."""
     connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(AT_ONCE)]
     body, headers = json.dumps({"question": QUESTION}), {"Content-Type": "application/json"}
     for _ in range(count // AT_ONCE):
@@ -92,7 +92,7 @@ def ask(port: int, count: int) -> None:
 
 @contextlib.contextmanager
 def in_process(tree: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Starts a process that runs so many episodes without a server as each line of its input says."""
+    """Start a process that runs so many episodes without a server as each line of its input says."""
     command = [sys.executable, str(Path(__file__).resolve()), "--run-episodes", str(folder)]
     process = subprocess.Popen(
         command, env=_environment(tree, folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -104,7 +104,7 @@ def in_process(tree: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def run_episodes(folder: Path) -> None:
-    """Runs as many episodes as a line of the input says, and tells how many milliseconds of processor time one took."""
+    """Run as many episodes as a line of the input says, and return how many milliseconds of processor time one took."""
     from beliefrag.engine import loop  # noqa: PLC0415 - of the tree that PYTHONPATH names
     from beliefrag.opening import assemble  # noqa: PLC0415
     from beliefrag.settings import Settings  # noqa: PLC0415
@@ -128,7 +128,7 @@ def run_episodes(folder: Path) -> None:
 
 
 def measure(trees: dict[str, Path], batches: int) -> dict[str, Any]:
-    """Asks each tree in turn, with a server and without, as many small batches as wanted."""
+    """Ask each tree in turn, with a server and without, as many small batches as wanted."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         (folder / "docs").mkdir()
@@ -178,13 +178,13 @@ def _environment(tree: Path, folder: Path) -> dict[str, str]:
 
 
 def _processor_seconds(process: int) -> float:
-    """Adds up the time on a processor of all threads, which the kernel counts in nanoseconds."""
+    """Add up the time on a processor of all threads, which the kernel counts in nanoseconds."""
     threads = Path(f"/proc/{process}/task").glob("*/schedstat")
     return sum(int(thread.read_text(encoding="ascii").split()[0]) for thread in threads) / 1e9
 
 
 def main() -> None:
-    """Reads the command line, measures, prints and writes."""
+    """Read the command line, measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=30)
     parser.add_argument("--tree", type=Path, help="the checkout of another version, which is measured in turn")

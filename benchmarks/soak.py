@@ -1,11 +1,12 @@
 """Serves for a long time under faults and kills, and checks that no answer is wrong or lost and memory stays flat.
 
-    python -m benchmarks.soak [--minutes 30] [--clients 20] [--kill-seconds 120] [--seed 0] [--out FILE]
+    python -m benchmarks.soak [--minutes 30] [--clients 20] [--kill-seconds 120] [--hostile-seconds 10] [--seed 0]
 
 Clients ask for the codes of items that the documents list, so that each answer can be checked. The model's server is
 part of this program and replies from the passages that it is shown, but for one call in seven, which fails in one of
 the ways that real servers fail. Some clients misbehave too: they leave, send half a request or what is no request, or
-stop reading. The server is killed with SIGKILL every two minutes and started again at the same address.
+stop reading. The server is killed with SIGKILL every two minutes and started again at the same address. It follows the
+folder of the documents, in which a file that no reader can read arrives every ten seconds and later vanishes.
 
 At the end the model's server is switched off, and each answered question is asked again: its replies must all have been
 stored, so that the same answer comes without a model. An answer that cannot be given again was lost.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -36,6 +38,8 @@ from pathlib import Path
 from typing import Any
 
 from beliefrag import __version__
+from benchmarks.fuzz_readers import make_file, read, write_seeds
+from tests.retrieval.test_isolation import write_wide_cell
 
 ITEMS = 200
 FAULTY_CALLS = 1 / 7
@@ -46,12 +50,12 @@ _STARTED_WITHIN = 600.0
 
 
 def code_of(item: int) -> str:
-    """Gives the code that the documents list for an item."""
+    """Return the code that the documents list for an item."""
     return f"K{item * 7919 % 90_000 + 10_000}"
 
 
 def question_of(item: int, number: int) -> str:
-    """Gives a question about an item; the number makes it a new one."""
+    """Return a question about an item; the number makes it a new one."""
     return f"For request {number}, what is the code of item-{item}?"
 
 
@@ -59,7 +63,7 @@ class _QuietServer(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing: a killed client ends its connections."""
+        """Log nothing: a killed client ends its connections."""
 
 
 class ModelServer:
@@ -86,12 +90,12 @@ class ModelServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def stop(self) -> None:
-        """Refuses connections from now on."""
+        """Refuse connections from now on."""
         self._server.shutdown()
         self._server.server_close()
 
     def choose(self) -> tuple[str, float]:
-        """Gives the fault of the next call, or an empty text, and how long the call takes."""
+        """Return the fault of the next call, or an empty text, and how long the call takes."""
         with self._lock:
             self.calls += 1
             seconds = self._random.uniform(0, self._thinking_seconds)
@@ -134,7 +138,7 @@ class ModelServer:
                 self.close_connection = fault == "cut"
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-                """Says nothing."""
+                """Log nothing."""
 
         return Handler
 
@@ -171,7 +175,15 @@ class KilledServer:
         self.log = folder / "log.jsonl"
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self._command = [sys.executable, "-m", "beliefrag", "serve", "http", "--index", str(folder / "index")]
+        self._command = [sys.executable, "-m", "beliefrag", "serve", "http", "--docs", str(folder / "items")]
+        self._command += [
+            "--set",
+            "reading.seconds=3",
+            "--set",
+            "reading.memory_mb=256",
+            "--set",
+            "reading.output_mb=1",
+        ]
         self._command += ["--port", str(self.port), "--set", "limits.concurrency=20", "--set", "limits.timeout=20"]
         self._command += ["--model", "soak", "--base-url", model_url, "--set", "verifier=structured"]
         self._command += ["--set", "borrow=published"]
@@ -181,7 +193,7 @@ class KilledServer:
         self.process = self.start()
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Starts it and waits until it answers."""
+        """Start it and wait until it answers."""
         with self.log.open("a", encoding="utf-8") as stderr:
             self.process = subprocess.Popen(self._command, env=self._environment, stderr=stderr)
         give_up = time.monotonic() + _STARTED_WITHIN
@@ -195,18 +207,18 @@ class KilledServer:
         raise SystemExit(f"the server did not start: {self.log.read_text('utf-8')[-2000:]}")
 
     def kill(self) -> None:
-        """Ends it without any warning."""
+        """End it without any warning."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def memory_mb(self) -> float:
-        """Gives how much memory it holds now."""
+        """Return how much memory it holds now."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def request(port: int, method: str, path: str, body: Any = None, *, stream: bool = False) -> tuple[int, bytes]:
-    """Sends one request on a connection of its own."""
+    """Send one request on a connection of its own."""
     headers = {"Content-Type": "application/json"} | ({"Accept": "text/event-stream"} if stream else {})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
@@ -218,7 +230,7 @@ def request(port: int, method: str, path: str, body: Any = None, *, stream: bool
 
 
 def read_answer(reply: bytes, *, stream: bool) -> dict[str, Any]:
-    """Gives the answer of a reply, or of the last event of a stream; an interrupted one is an error.
+    """Return the answer of a reply, or of the last event of a stream; an interrupted one is an error.
 
     Raises:
         http.client.HTTPException: The stream ended before its last event.
@@ -244,13 +256,13 @@ class Tally:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, what: str) -> None:
-        """Counts one request."""
+        """Count one request."""
         with self.lock:
             self.statuses[what] += 1
 
 
 def run_client(port: int, tally: Tally, rng: random.Random, stop: threading.Event, pause: float) -> None:
-    """Asks until it is told to stop, and misbehaves now and then."""
+    """Ask until it is told to stop, and misbehaves now and then."""
     while not stop.wait(rng.uniform(0, 2 * pause)):
         if rng.random() < BAD_CLIENTS:
             with contextlib.suppress(OSError):
@@ -301,12 +313,83 @@ def _send_too_much(port: int) -> None:
         request(port, "POST", "/v1/ask", {"question": "x" * 300_000})
 
 
+_MOST_HOSTILE = 12
+
+
+class HostileFiles:
+    """Puts a file that cannot be read into a folder again and again; the oldest ones vanish.
+
+    None of them gives a passage, so that the prompts at the end are those of the answers before.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.arrived: Counter[str] = Counter()
+        self._folder = folder
+        self._kinds = [
+            *WRITERS,
+            *(f"damaged{ending}" for ending in (".pdf", ".docx", ".xlsx", ".zip", ".epub", ".odt")),
+        ]
+        self._damaged = {
+            kind: _find_unreadable(kind.removeprefix("damaged"), seed) for kind in self._kinds[len(WRITERS) :]
+        }
+        self._present: list[Path] = []
+
+    def run(self, seconds: float, stop: threading.Event) -> None:
+        """Add files until it is told to stop, then remove them all."""
+        number = 0
+        while not stop.wait(seconds):
+            kind = self._kinds[number % len(self._kinds)]
+            path = self._folder / f"hostile{number}{kind[kind.index('.') :]}"
+            number += 1
+            if kind in WRITERS:
+                WRITERS[kind](path)
+            else:
+                path.write_bytes(self._damaged[kind])
+            self.arrived[kind] += 1
+            self._present.append(path)
+            if len(self._present) > _MOST_HOSTILE:
+                self._present.pop(0).unlink()
+        for path in self._present:
+            path.unlink()
+
+
+def _find_unreadable(ending: str, seed: int) -> bytes:
+    seeds = write_seeds()[ending]
+    return next(
+        data
+        for number in range(1000)
+        if read(f"a{ending}", data := make_file(ending, seeds, number, seed)) == "unreadable"
+    )
+
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "wide cell.docx": write_wide_cell,
+    "attributes.html": lambda path: path.write_text(
+        f"<p {' '.join(f'a{each}=1' for each in range(300_000))}>words</p>"
+    ),
+    "commas.csv": lambda path: path.write_bytes(b"a,b\n" + b"," * 30_000_000),
+    "one line.txt": lambda path: path.write_bytes(b"word " * 20_000_000),
+    "bomb.jsonl.gz": lambda path: path.write_bytes(gzip.compress(b'{"text": "the same again"}\n' * 200_000)),
+    "pipe.txt": os.mkfifo,
+    "link to a device.txt": lambda path: path.symlink_to("/dev/zero"),
+    "link to a file.txt": lambda path: path.symlink_to("/etc/passwd"),
+}
+
 MISBEHAVIOURS: tuple[Callable[[int], None], ...] = (_leave, _send_half, _send_garbage, _send_too_much)
 
 
-def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause: float, seed: int) -> dict[str, Any]:
-    """Runs it all in a folder, and gives what was counted."""
-    _write_index(folder)
+def soak(
+    folder: Path,
+    seconds: float,
+    clients: int,
+    kill_seconds: float,
+    pause: float,
+    seed: int,
+    hostile_seconds: float = 10,
+) -> dict[str, Any]:
+    """Run it all in a folder, and return what was counted."""
+    _write_documents(folder)
+    hostile = HostileFiles(folder / "items", seed)
     model, tally, stop = ModelServer(seed, thinking_seconds=0.3), Tally(), threading.Event()
     server = KilledServer(folder, model.url)
     lives: list[dict[str, float]] = []
@@ -315,6 +398,7 @@ def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause:
         threading.Thread(target=run_client, args=(server.port, tally, random.Random(f"{seed} {number}"), stop, pause))
         for number in range(clients)
     ]
+    threads.append(threading.Thread(target=hostile.run, args=(hostile_seconds, stop)))
     began = time.monotonic()
     try:
         for thread in threads:
@@ -344,6 +428,8 @@ def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause:
         "requests": dict(sorted(tally.statuses.items())),
         "model_calls": model.calls,
         "model_faults": dict(sorted(model.faults.items())),
+        "hostile_files": dict(sorted(hostile.arrived.items())),
+        "processes_left": _count_processes(folder),
         "answers": len(tally.answered),
         "wrong": tally.wrong[:20],
         "lost": lost[:20],
@@ -356,25 +442,32 @@ def soak(folder: Path, seconds: float, clients: int, kill_seconds: float, pause:
 
 
 def kill_times(seconds: float, kill_seconds: float) -> list[float]:
-    """Gives when the server is killed, in seconds after the beginning; at the end at the latest.
+    """Return when the server is killed, in seconds after the beginning; at the end at the latest.
 
     The times are fixed beforehand: a server that is slow to start has a shorter life, and no kill is left out.
     """
     return [number * kill_seconds for number in range(1, int(seconds // kill_seconds) + 1)] or [seconds]
 
 
-def _write_index(folder: Path) -> None:
+def _count_processes(folder: Path) -> int:
+    """Count the processes that have the folder in their environment: workers that outlived their server."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            found += f"BELIEFRAG_CACHE_DIR={folder}/".encode() in path.read_bytes()
+    return found
+
+
+def _write_documents(folder: Path) -> None:
     documents = folder / "items"
     documents.mkdir()
     for item in range(ITEMS):
         text = f"# Item {item}\n\nThe store keeps it in hall {item % 9}. item-{item} has the code {code_of(item)}.\n"
         (documents / f"item-{item}.md").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "beliefrag", "index", str(documents), "--out", str(folder / "index")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _live(server: KilledServer, seconds: float) -> dict[str, float]:
-    """Lets the server run; gives its memory after a quarter of the time, when it is warm, and at the end."""
+    """Let the server run; return its memory after a quarter of the time, when it is warm, and at the end."""
     time.sleep(seconds / 4)
     begin = server.memory_mb()
     time.sleep(3 * seconds / 4)
@@ -382,7 +475,7 @@ def _live(server: KilledServer, seconds: float) -> dict[str, float]:
 
 
 def _find_lost(server: KilledServer, tally: Tally) -> list[str]:
-    """Asks each answered question again without a model; gives those that do not get the same answer."""
+    """Ask each answered question again without a model; return those that do not get the same answer."""
     server.start()
     try:
         return [text for text, given in tally.answered.items() if _ask_again(server.port, text) != given]
@@ -407,24 +500,35 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Reads the command line, runs, prints and writes; ends with 1 if an answer was wrong or lost, or memory grew."""
+    """Read the command line, run, print and write; ends with 1 if an answer was wrong or lost, or memory grew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--kill-seconds", type=float, default=120.0)
+    parser.add_argument("--hostile-seconds", type=float, default=10.0)
     parser.add_argument("--pause", type=float, default=2.0, help="mean seconds between two questions of a client")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, help="a new folder that is kept; by default one that is removed")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     with _folder(given.work) as folder:
-        result = soak(folder, 60 * given.minutes, given.clients, given.kill_seconds, given.pause, given.seed)
+        result = soak(
+            folder,
+            60 * given.minutes,
+            given.clients,
+            given.kill_seconds,
+            given.pause,
+            given.seed,
+            given.hostile_seconds,
+        )
     head = {"date": datetime.now(UTC).date().isoformat(), "beliefrag": __version__, "seed": given.seed}
     text = json.dumps(head | result, indent=2)
     print(text)
     if given.out:
         given.out.write_text(text + "\n", encoding="utf-8")
-    return int(bool(result["wrong"] or result["lost"]) or result["memory"]["last_over_first"] > 1.2)
+    return int(
+        bool(result["wrong"] or result["lost"] or result["processes_left"]) or result["memory"]["last_over_first"] > 1.2
+    )
 
 
 if __name__ == "__main__":

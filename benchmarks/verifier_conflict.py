@@ -54,7 +54,7 @@ class Pairs:
 
 
 def pairs_of_rgb(seed: int) -> Iterator[Pairs]:
-    """The pairs of RGB's questions with altered passages, in a random order."""
+    """Yield the pairs of RGB's questions with altered passages, in a random order."""
     rows = [row for row in load("en_fact", "rgb") if len(row["positive"]) > 1 and row["positive_wrong"]]
     random.Random(seed).shuffle(rows)
     for row in rows:
@@ -63,7 +63,7 @@ def pairs_of_rgb(seed: int) -> Iterator[Pairs]:
 
 
 def pairs_of_hotpotqa(seed: int) -> Iterator[Pairs]:
-    """Pairs made from train questions with two supporting passages, one of which holds the answer word for word."""
+    """Yield pairs made from train questions with two supporting passages, one of which holds the answer."""
     texts = {row["id"]: f"{row['title']}: {row['text']}" for row in load("corpus")}
     rows = [row for row in load("questions") if row["split"] == "train" and len(row["supporting"]) == 2]
     rows.sort(key=lambda row: str(row["id"]))
@@ -81,7 +81,7 @@ def pairs_of_hotpotqa(seed: int) -> Iterator[Pairs]:
 
 
 async def read_pair(calls: ModelCalls, question: str, texts: Sequence[str]) -> dict[str, float]:
-    """How much two passages seem to differ, by both readings."""
+    """Return how much two passages seem to differ, by both readings."""
     passages = [Passage(str(number), "", text) for number, text in enumerate(texts)]
     asked = {"question": escape(question)}
     agree = await ask_yes_or_no(calls, "verifier_agree", {**asked, "evidence": evidence_block(passages)})
@@ -95,7 +95,7 @@ async def read_pair(calls: ModelCalls, question: str, texts: Sequence[str]) -> d
 
 
 async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
-    """What both readings say of each pair, and how well they tell differing from agreeing ones."""
+    """Return what both readings say of each pair, and how well they tell differing from agreeing ones."""
     model = open_model(load_settings({"model": model_name}).settings)
     quiet = CallRecorder(lambda purpose: None, lambda request, reply, repairs: None)
     calls = ModelCalls(Meter(model), Prompts.load(), build_verifier("probability"), quiet)
@@ -115,7 +115,7 @@ async def measure(model_name: str, n: int, seed: int) -> dict[str, Any]:
 
 
 def auc(rows: Sequence[dict[str, Any]], *, reading: str) -> float:
-    """The probability that a differing pair seems to differ more than an agreeing one."""
+    """Return the probability that a differing pair seems to differ more than an agreeing one."""
     pairs: list[tuple[float, float]] = [
         (one["differ"][reading], other["agree"][reading]) for one in rows for other in rows
     ]
@@ -123,7 +123,7 @@ def auc(rows: Sequence[dict[str, Any]], *, reading: str) -> float:
 
 
 def main() -> None:
-    """Reads the command line, measures, prints and writes."""
+    """Read the command line, measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--n", type=int, default=40)

@@ -26,7 +26,7 @@ SETS = ("hotpotqa", "2wikimultihopqa", "musique")
 
 
 def judge_set(name: str, n: int) -> Row:
-    """The figures of the first n questions of one set."""
+    """Return the figures of the first n questions of one set."""
     index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus", name))
     states = []
     for row in choose_questions(load("questions", name))[:n]:
@@ -36,14 +36,14 @@ def judge_set(name: str, n: int) -> Row:
 
 
 def choose_questions(rows: Sequence[Row]) -> list[Row]:
-    """The questions that thresholds may be chosen on, by id."""
+    """Return the questions that thresholds may be chosen on, by id."""
     train = [row for row in rows if row["split"] == "train"]
     chosen = train or [row for row in rows if partition(str(row["id"])) is Partition.XFIT]
     return sorted(chosen, key=lambda row: str(row["id"]))
 
 
 def count_flags(question: str, passages: Sequence[Passage], gold: set[str]) -> Row:
-    """The counts of one state: passages shown, supporting, found unhelpful, and both."""
+    """Return the counts of one state: passages shown, supporting, found unhelpful, and both."""
     flagged = set(find_unhelpful(escape(question), passages))
     return {
         "shown": len(passages),
@@ -54,7 +54,7 @@ def count_flags(question: str, passages: Sequence[Passage], gold: set[str]) -> R
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--out", type=Path, required=True)

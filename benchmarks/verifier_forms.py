@@ -46,14 +46,14 @@ COMPARED = ("slots", *RETIRED)
 
 
 def load(name: str, benchmark: str = "hotpotqa") -> list[Row]:
-    """The records of one benchmark file."""
+    """Return the records of one benchmark file."""
     folder = Path(os.environ.get("BELIEFRAG_DATA", "../shared/data")) / benchmark
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 async def collect(model_name: str, split: str, n: int, forms: Sequence[str], out: Path, seed: int) -> None:
-    """Observes n states with each form and appends one row per state."""
+    """Observe n states with each form and appends one row per state."""
     index = Bm25Index.in_memory(Passage(row["id"], row["title"], row["text"]) for row in load("corpus"))
     scale = index.score_scale
     questions = sorted((row for row in load("questions") if row["split"] == split), key=lambda row: str(row["id"]))
@@ -87,7 +87,7 @@ async def collect(model_name: str, split: str, n: int, forms: Sequence[str], out
 async def observed(
     model: ChatModel, prompts: Prompts, form: str, question: Question, passages: Sequence[Passage], gold: set[str]
 ) -> Row:
-    """One observation in one form: its scores, flags, cost and repairs."""
+    """Return one observation in one form: its scores, flags, cost and repairs."""
     repairs: Counter[str] = Counter()
     recorder = CallRecorder(lambda purpose: None, lambda request, reply, found: repairs.update(found))
     meter = Meter(model)
@@ -107,12 +107,12 @@ async def observed(
 
 
 def rows_of(file: Path) -> list[Row]:
-    """The rows collected so far."""
+    """Return the rows collected so far."""
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
 
 
 def append(file: Path, row: Row) -> None:
-    """Adds a row, so that a run that is stopped loses none."""
+    """Add a row, so that a run that is stopped loses none."""
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(row) + "\n")
 
@@ -137,12 +137,12 @@ def report(rows: Sequence[Row]) -> Row:
 
 
 def is_complete(row: Row) -> bool:
-    """Whether all supporting passages were found."""
+    """Return whether all supporting passages were found."""
     return bool(row["complete"])
 
 
 def is_correct(row: Row) -> bool:
-    """Whether the answer from the passages was right."""
+    """Return whether the answer from the passages was right."""
     return bool(row["f1"] >= 0.5)
 
 
@@ -161,7 +161,7 @@ def report_form(rows: Sequence[Row], form: str) -> Row:
 
 
 def report_difference(rows: Sequence[Row], form: str) -> Row:
-    """What a form gains or loses against the baseline on the same states: the difference of each AUC for `correct`."""
+    """Return what a form gains or loses against the baseline on the same states, in each AUC for `correct`."""
     differences = {score: interval(rows, partial(auc_difference, form=form, score=score)) for score in SCORES}
     return {"n": len(rows), "auc_correct": differences}
 
@@ -180,14 +180,14 @@ def judge_flags(states: Sequence[Row]) -> Row:
 
 
 def auc_difference(rows: Sequence[Row], *, form: str, score: str) -> float | None:
-    """How far the AUC of a form for `correct` lies above that of the baseline on the same states."""
+    """Return how far the AUC of a form for `correct` lies above that of the baseline on the same states."""
     own = auc(rows, form=form, score=score, holds=is_correct)
     baseline = auc(rows, form=BASELINE, score=score, holds=is_correct)
     return None if own is None or baseline is None else own - baseline
 
 
 def auc(rows: Sequence[Row], *, form: str, score: str, holds: Callable[[Row], bool]) -> float | None:
-    """The chance that a state with the label scores above one without."""
+    """Return the chance that a state with the label scores above one without."""
     sign = SCORES[score]
     yes: list[float] = [sign * row[form][score] for row in rows if holds(row)]
     no: list[float] = sorted(sign * row[form][score] for row in rows if not holds(row))
@@ -198,7 +198,7 @@ def auc(rows: Sequence[Row], *, form: str, score: str, holds: Callable[[Row], bo
 
 
 def interval(rows: Sequence[Row], statistic: Callable[[Sequence[Row]], float | None]) -> list[float | None]:
-    """The statistic with its 95 % bootstrap interval over questions: value, low, high."""
+    """Return the statistic with its 95 % bootstrap interval over questions: value, low, high."""
     value = statistic(rows)
     draw = random.Random(0)
     drawn = sorted(found for _ in range(1000) if (found := statistic(draw.choices(rows, k=len(rows)))) is not None)
@@ -208,7 +208,7 @@ def interval(rows: Sequence[Row], statistic: Callable[[Sequence[Row]], float | N
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     collecting = commands.add_parser("collect")

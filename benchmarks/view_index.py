@@ -37,7 +37,7 @@ PATTERNS = (
 
 
 def episodes(count: int) -> Iterator[Episode]:
-    """Episodes with the size and the fields of real ones."""
+    """Yield episodes with the size and the fields of real ones."""
     draw = random.Random(0)
     questions = count // (len(METHODS) * len(DATASETS))
     for number in range(questions):
@@ -47,7 +47,7 @@ def episodes(count: int) -> Iterator[Episode]:
 
 
 def episode(draw: random.Random, dataset: str, method: str, question_id: str) -> Episode:
-    """One episode."""
+    """Return one episode."""
     actions = draw.choice(PATTERNS)
     f1 = draw.choice((0.0, 0.0, 0.4, 1.0))
     tokens = draw.randrange(500, 15_000)
@@ -102,7 +102,7 @@ def episode(draw: random.Random, dataset: str, method: str, question_id: str) ->
 
 
 def write_run(folder: Path, count: int) -> int:
-    """Writes a run, and gives the bytes of its episodes."""
+    """Write a run, and return the bytes of its episodes."""
     with (folder / EPISODES_FILE).open("wb") as file:
         file.writelines(episode_line(each) for each in episodes(count))
     questions = count // (len(METHODS) * len(DATASETS))
@@ -128,21 +128,21 @@ def write_run(folder: Path, count: int) -> int:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long a processor works on it: what else a machine does is not in it."""
+    """Return how long a processor works on it: what else a machine does is not in it."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def parse(folder: Path) -> None:
-    """Reads every line, as a viewer without an index would."""
+    """Read every line, as a viewer without an index would."""
     with (folder / EPISODES_FILE).open("rb") as file:
         for line in file:
             json.loads(line)
 
 
 def page_times(index: RunIndex, pages: int, *, by_question: bool) -> list[float]:
-    """Times of pages of a hundred episodes, or thirty questions, with drawn filters, orders and places, sorted."""
+    """Time of pages of a hundred episodes, or thirty questions, with drawn filters, orders and places, sorted."""
     draw = random.Random(1)
     times = []
     for _ in range(pages):
@@ -163,7 +163,7 @@ def page_times(index: RunIndex, pages: int, *, by_question: bool) -> list[float]
 
 
 def measure(count: int, pages: int) -> dict[str, Any]:
-    """All numbers, for so many episodes and pages."""
+    """Return all numbers, for so many episodes and pages."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         size = write_run(folder, count)
@@ -201,7 +201,7 @@ def measure(count: int, pages: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--pages", type=int, default=300)

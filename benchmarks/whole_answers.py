@@ -1,39 +1,47 @@
-"""Measure answers in sentences on CLAPNQ: what the evidence supports, and what of it the annotators had chosen.
+r"""Measure answers in sentences on CLAPNQ: what the evidence supports, and what of it the annotators had chosen.
 
-    python -m benchmarks.whole_answers --data DIR/clapnq --out docs/results/whole_answers.json --n 40
+    python -m benchmarks.peers clapnq --out docs/results/clapnq_llamaindex.jsonl.gz
+    python -m benchmarks.whole_answers --data DIR/clapnq --out docs/results/whole_answers.json \
+        --peer docs/results/clapnq_llamaindex.jsonl.gz
+    python -m benchmarks.whole_answers --data DIR/clapnq --out docs/results/whole_answers.json --read 30
 
-For each question the embedded model answers from the whole corpus. The answer is written even where it would be
-declined, so that style and decision are told apart. `coverage` is the share of the annotators' selected sentences of
-which at least half of the words stand in the answer. Questions come in a fixed order, answerable and unanswerable in
-turn; replies are kept in the cache, and a row is written as soon as it is known.
+For each question the embedded model answers from the whole corpus, in the style `sentence`. `given` says whether
+people would get that answer; it is written even where they would not, so that style and decision are measured apart. A
+written sentence is supported by the rule of `beliefrag.answering.sentences`. An answer covers a selected sentence of
+the annotators if at least half of the words of that sentence stand in it. Questions come in a fixed order, answerable
+and unanswerable in turn; replies are kept in the cache, and the rows are written after each question: the same command
+resumes.
+
+`--peer` scores what LlamaIndex answered (`python -m benchmarks.peers clapnq`) by the same rule, against the passages
+that its engine read. `--read N` prints sentences that people would get, drawn with seed 0, with what they cite.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import hashlib
-import json
+import asyncio
+import random
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beliefrag import BeliefRAG
+from beliefrag.answering.citing import choose_citations
 from beliefrag.answering.packing import EMPTY_WORDS, lower_words
+from beliefrag.answering.sentences import AnswerWriter, split_written
 from beliefrag.record import Episode
-from beliefrag.settings import DECLINE_BELOW
-from beliefrag.types import Passage
-from benchmarks.conversations import estimate, read_lines
+from beliefrag.types import CitationRole, Passage
+from benchmarks.asked import Asker, Row, append_line, read_lines, take_turns, write_rows
 
-STYLES = ("sentence", "paragraph")
-Row = dict[str, Any]
-
-
-def take_turns(questions: Sequence[Mapping[str, Any]], n: int) -> list[Mapping[str, Any]]:
-    """Return the first questions in a fixed order, answerable and unanswerable in turn."""
-    ordered = sorted(questions, key=lambda one: hashlib.sha256(one["id"].encode()).hexdigest())
-    groups = [[one for one in ordered if one["answerable"] is kind] for kind in (True, False)]
-    return [one for pair in zip(*groups, strict=False) for one in pair][:n]
+_SAYS_NOTHING = re.compile(
+    r"\b(?:do|does|did|is|are|was|were|has|have|can|could)(?:n't| not)\b[^.]{0,80}\b(?:provid|mention|specif|contain"
+    r"|state|includ|given|inform|answer|determin|address|detail|clear|available|relate)"
+    r"|\bno (?:\w+ ){0,3}(?:information|mention|answer|details?)\b"
+    r"|\b(?:cannot|unable to)\b[^.]{0,30}\b(?:answer|determin|provide)"
+    r"|\bnot (?:\w+ )?(?:mentioned|provided|specified|stated|available|clear|possible)\b",
+    re.IGNORECASE,
+)
+"""Says in English that the passages lack the answer."""
 
 
 def cover_selected(answer: str, selected: Sequence[str]) -> float | None:
@@ -43,66 +51,90 @@ def cover_selected(answer: str, selected: Sequence[str]) -> float | None:
     return sum(2 * len(each & words) >= len(each) for each in contents) / len(contents) if contents else None
 
 
-def describe(episode: Episode, question: Mapping[str, Any], style: str) -> Row:
+def describe(episode: Episode, given: bool, question: Mapping[str, Any]) -> Row:
     """Return the numbers of one answer."""
     selected = question["selected_sentences"] if question["answerable"] else ()
-    written = len(episode.sentences) + episode.left_out
+    short = episode.short_answer or ""
+    cited = choose_citations(question["question"], short, episode.read_passages)
     return {
         "id": question["id"],
         "answerable": question["answerable"],
-        "style": style,
-        "given": (episode.answerability or 0.0) >= DECLINE_BELOW,
+        "given": given,
         "probability": episode.answerability,
-        "sentences": len(episode.sentences),
-        "supported": len(episode.sentences) / written if written else None,
+        "kept": len(episode.sentences),
+        "written": len(episode.sentences) + episode.left_out,
+        "short_held": bool(cited) and cited[-1].role is not CitationRole.RELATED,
         "coverage": cover_selected(episode.answer or "", selected),
-        "coverage_short": cover_selected(episode.short_answer or "", selected),
+        "coverage_short": cover_selected(short, selected),
+        "says_nothing": bool(_SAYS_NOTHING.search(episode.answer or "")),
         "words": len((episode.answer or "").split()),
+        "words_short": len(short.split()),
     }
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the means of each style with 95 % bootstrap intervals over questions."""
-    found: dict[str, Any] = {}
-    for style in STYLES:
-        own = [row for row in rows if row["style"] == style]
-        values = {
-            "supported": [row["supported"] for row in own if row["supported"] is not None],
-            "coverage": [row["coverage"] for row in own if row["coverage"] is not None],
-            "coverage_short": [row["coverage_short"] for row in own if row["coverage_short"] is not None],
-            "answerable_given": [float(row["given"]) for row in own if row["answerable"]],
-            "unanswerable_given": [float(row["given"]) for row in own if not row["answerable"]],
-            "words": [float(row["words"]) for row in own],
-        }
-        found[style] = {name: {"n": len(each), "mean": estimate(each)} for name, each in values.items() if each}
-    return found
+def describe_peer(told: Mapping[str, Any], question: Mapping[str, Any], passages: Mapping[str, Passage]) -> Row:
+    """Return the same numbers of what LlamaIndex answered."""
+    answer = told["answer"]
+    selected = question["selected_sentences"] if question["answerable"] else ()
+    sources = [passages[each] for each in told["sources"]]
+    writer = AnswerWriter(question["question"], "", sources, None, split_written(answer))
+    return {
+        "id": question["id"],
+        "answerable": question["answerable"],
+        "says_nothing": bool(_SAYS_NOTHING.search(answer)),
+        "kept": len(writer.sentences),
+        "written": len(writer.sentences) + writer.left_out,
+        "coverage": cover_selected(answer, selected),
+        "words": len(answer.split()),
+    }
+
+
+def print_drawn(told: Sequence[tuple[Row, Episode]], n: int) -> None:
+    """Print sentences that people would get, with what they cite."""
+    shown = [(row["id"], place, episode) for row, episode in told if row["given"] for place in range(row["kept"])]
+    for name, place, episode in sorted(random.Random(0).sample(shown, n), key=lambda one: one[:2]):
+        sentence = episode.sentences[place]
+        print(f"\n{name} {place} | {episode.question.text} | {episode.short_answer}\n  {sentence.text}")
+        for at, quote in enumerate(episode.citations):
+            print(f"    {'cites' if at in sentence.cites else 'beside'}: [{quote.title}] {quote.quote}")
+
+
+async def measure(
+    data: Path, out: Path, n: int | None, told_by_peer: Sequence[Mapping[str, Any]], read: int, texts: Path | None
+) -> None:
+    """Ask, and write the rows."""
+    asker = Asker(data)
+    rows: list[Row] = []
+    told: list[tuple[Row, Episode]] = []
+    questions = take_turns([*read_lines(data / "questions.jsonl.gz")], "answerable")
+    by_id = {each["id"]: each for each in questions}
+    peers = [describe_peer(one, by_id[one["question_id"]], asker.passages) for one in told_by_peer]
+    for question in questions[:n]:
+        usual = await asker.ask(question["question"])
+        given = usual.answer is not None
+        episode = await asker.ask(question["question"], always=True)
+        rows.append(describe(episode, given, question) | {"unsupported": usual.reason == "abstain-unsupported"})
+        told.append((rows[-1], episode))
+        append_line(texts, {"gold": question, "given": given} | episode.model_dump(mode="json"))
+        if not read:
+            write_rows(out, asker.model, rows, llamaindex=peers)
+    if read:
+        print_drawn(told, read)
+    await asker.always.aclose()
 
 
 def main() -> None:
-    """Measure, and write the rows with their summary."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--n", type=int, default=40)
-    parser.add_argument("--styles", nargs="+", choices=STYLES, default=STYLES)
+    parser.add_argument("--n", type=int, help="so many questions; all by default")
+    parser.add_argument("--peer", type=Path, help="the answers of LlamaIndex")
+    parser.add_argument("--read", type=int, default=0, help="print so many sentences, and write nothing")
+    parser.add_argument("--texts", type=Path, help="also append what was asked and answered to this file")
     given = parser.parse_args()
-    passages = [Passage(one["id"], one["title"], one["text"]) for one in read_lines(given.data / "corpus.jsonl.gz")]
-    questions = take_turns(list(read_lines(given.data / "questions.jsonl.gz")), given.n)
-    never_decline = {"abstain": False, "decline_below": 0.0}
-    opened = {
-        style: BeliefRAG(passages=passages, answer_style=style, thresholds=never_decline, context=2048)
-        for style in given.styles
-    }
-    rows: list[Row] = []
-    for question in questions:
-        for style, rag in opened.items():
-            episode = rag.ask(question["question"])
-            if episode.error is not None:
-                raise SystemExit(f"error: {episode.error.message} {episode.error.remedy}")
-            rows.append(describe(episode, question, style))
-        about = {"date": datetime.date.today().isoformat(), "model": episode.model}
-        content = about | {"summary": summarise(rows), "rows": rows}
-        given.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    peer = [*read_lines(given.peer)] if given.peer else []
+    asyncio.run(measure(given.data, given.out, given.n, peer, given.read, given.texts))
 
 
 if __name__ == "__main__":

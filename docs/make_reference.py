@@ -1,4 +1,4 @@
-"""Writes the reference pages of the documents from the code: every command with its options, every setting.
+"""Write the reference pages of the documents from the code: every command with its options, every setting.
 
 Run `python docs/make_reference.py` after a change of a command or a setting; a test compares the pages with the code.
 """
@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -22,42 +23,62 @@ from beliefrag.cli.app import app
 from beliefrag.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
+_TABLE = "|option|meaning|default|\n|---|---|---|"
+_ALSO = " Also: "
 _HEAD = "<!-- Written by docs/make_reference.py. Do not edit. -->\n\n"
 
 
 def main() -> None:
-    """Writes all pages."""
+    """Write all pages."""
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
 
 
 def pages() -> dict[str, str]:
-    """The text of each reference page, by file name."""
+    """Return the text of each reference page, by file name."""
     return {"commands.md": command_page(), "settings.md": settings_page()}
 
 
 def command_page() -> str:
-    """Every command: what it does, its arguments and its options."""
-    root = cast("click.Command", typer.main.get_command(app))
-    parts = [f"{_HEAD}# Commands\n\nEvery command and every option. `beliefrag COMMAND --help` prints the same.\n"]
-    for path, command in _commands("beliefrag", root):
-        parts.append(_command_section(path, command))
-    return "\n".join(parts)
+    """Every command with its own options; options that several commands share are in one table."""
+    commands = list(_commands("beliefrag", cast("click.Command", typer.main.get_command(app))))
+    rows = {
+        path: [_row(each) for each in command.params if not getattr(each, "hidden", False)]
+        for path, command in commands
+    }
+    counts = Counter(row for found in rows.values() for row in found)
+    shared = sorted((row for row, count in counts.items() if count > 1), key=lambda row: (-counts[row], row))
+    parts = [
+        f"{_HEAD}# Commands\n\nLook up a command or an option here; `beliefrag COMMAND --help` also has an example.\n",
+        f"## Shared options\n\n{_TABLE}",
+        *shared,
+    ]
+    for path, command in commands:
+        parts.append(f"\n## {path.partition(' ')[2]}\n\n{_prose(command.help or '')}\n")
+        names = ", ".join(sorted(row.split("|")[1].split(",")[0].split(" ")[0] for row in rows[path] if row in shared))
+        extra = [
+            f"`--set` also takes {', '.join(f'`{name}`' for name in found)}.\n" for found in [_extra(command)] if found
+        ]
+        parts += [f"Shared: {names}.\n"] * bool(names) + extra
+        own = [row for row in rows[path] if row not in shared]
+        parts += [_TABLE, *own] if own else []
+    return "\n".join(parts) + "\n"
 
 
 def settings_page() -> str:
-    """Every setting with its default and its variable."""
+    """Return every setting with its default and its variable."""
     lines = [
         f"{_HEAD}# Settings\n",
-        "Every setting, its default and what it does. The page on [settings](../configuration.md) says where a value",
-        "can be set and which of several values wins.\n",
-        "| setting | default | what it does |",
+        "Look up a setting and its default here; [Settings](../configuration.md) says where a value can be set.\n",
+        "|setting|meaning|default|",
         "|---|---|---|",
     ]
     for name, default, words in _settings():
-        shown = "-" if default is None else f"`{_shown(default)}`"
-        lines.append(f"| `{name}` | {shown} | {_cell(words)} |")
+        text, shown = _split_default(words[:1].upper() + words[1:])
+        if default not in (None, {}, ()):
+            shown = f"`{_shown(default)}`"
+        lines.append(f"|`{name}`|{text}|{shown}|")
     return "\n".join(lines) + "\n"
 
 
@@ -71,29 +92,38 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
             yield from _commands(f"{path} {name}", child)
 
 
-def _command_section(path: str, command: click.Command) -> str:
-    lines = [f"## {path}\n", _prose(command.help or ""), ""]
-    rows = [row for parameter in command.params if (row := _parameter(parameter))]
-    if rows:
-        lines += ["| option | what it does |", "|---|---|", *rows, ""]
-    return "\n".join(lines)
-
-
 def _prose(text: str) -> str:
-    # An example in a help text stands on its own line; here it is set as code.
-    text = inspect.cleandoc(text).replace("\f", "")
-    return re.sub(r"^Example: (.+)$", r"Example: `\1`", text, flags=re.MULTILINE).replace("<", "&lt;")
+    kept = re.sub(r"\s*Example: .+$", "", inspect.cleandoc(text).replace("\f", ""), flags=re.MULTILINE)
+    return kept.replace("<", "&lt;")
 
 
-def _parameter(parameter: click.Parameter) -> str:
-    help_text = getattr(parameter, "help", None) or ""
-    if getattr(parameter, "hidden", False):
-        return ""
+def _extra(command: click.Command) -> list[str]:
+    """Return the names that `--set` takes in this command alone."""
+    found = (_help(each).partition(_ALSO)[2].rstrip(".") for each in command.params if "--set" in each.opts)
+    return [name for text in found if text for name in text.split(", ")]
+
+
+def _row(parameter: click.Parameter) -> str:
+    default = parameter.default
+    text, shown = _split_default(_help(parameter).partition(_ALSO)[0])
+    if default not in (None, False, "", ()) and not callable(default):
+        shown = f"`{_shown(default)}`"
     if parameter.param_type_name == "argument":
-        return f"| `{parameter.metavar or parameter.name}` | {_cell(help_text)} |"
+        return f"|`{(parameter.metavar or parameter.name or '').replace('|', ' or ')}`|{text}|{shown}|"
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
     value = f" {_cell(parameter.metavar)}" if parameter.metavar else ""
-    return f"| {names}{value} | {_cell(help_text)} |"
+    return f"|{names}{value}|{text}|{shown}|"
+
+
+def _split_default(text: str) -> tuple[str, str]:
+    """Return a text without what it says about the default, and that."""
+    found = re.fullmatch(r"(.*?); (?:by default (.*?)|([^;]*?) by default)\.?", _cell(text))
+    said, default = (found[1], found[2] or found[3]) if found else (_cell(text), "")
+    return said if said.endswith(".") else f"{said}.", default
+
+
+def _help(parameter: click.Parameter) -> str:
+    return getattr(parameter, "help", None) or ""
 
 
 def _settings() -> Iterator[tuple[str, object, str]]:
@@ -112,7 +142,7 @@ def _description(info: FieldInfo) -> str:
 
 
 def _attribute_docstrings(kind: type) -> dict[str, str]:
-    """The texts that stand below the fields of a class."""
+    """Return the texts below the fields of a class."""
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}

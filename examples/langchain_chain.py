@@ -7,7 +7,7 @@ from beliefrag.integrations.langchain import BeliefRAGRunnable, LangChainAnswer
 
 
 def letter(answer: LangChainAnswer) -> str:
-    """An answer as one would write it to somebody."""
+    """Return an answer as one would write it to somebody."""
     if answer["answer"] is None:
         return f"I would rather not say: {answer['reason']}."
     source = answer["sources"][0].metadata["source"]

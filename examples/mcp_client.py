@@ -12,12 +12,12 @@ SERVER = StdioServerParameters(
 
 
 async def told(progress: float, total: float | None, message: str | None) -> None:
-    """Shows what the server does."""
+    """Show what the server does."""
     print("...", message)
 
 
 async def main() -> None:
-    """Searches, then asks."""
+    """Search, then ask."""
     async with Client(SERVER) as client:
         found = await client.call_tool("search", {"query": "travel limit", "k": 3})
         for passage in found.structured_content["passages"]:

@@ -36,7 +36,7 @@ SLOWEST = (
     "cli/test_study_command.py",
     "test_docs.py",
     "models/test_embedded.py",
-    "cli/test_bench_trouble.py",
+    "cli/test_bench_errors.py",
     "cli/test_interruption.py",
     "web/test_mcp_stdio.py",
     "cli/test_serve_command.py",
@@ -74,13 +74,13 @@ _BYTES_OF_A_PROCESS = 3 * 1024**3
 
 @pytest.hookimpl(optionalhook=True)  # the other Pythons of .ci/try-other-pythons have no xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Gives two processes to a core, because half of a test's time is waiting, where there is memory for them."""
+    """Return two processes to a core, because half of a test's time is waiting, where there is memory for them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(_MOST_PROCESSES, 2 * (os.cpu_count() or 1), memory // _BYTES_OF_A_PROCESS))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the slowest files first, and then those with most tests: a long file that begins last is waited for."""
+    """Put the slowest files first, and then those with most tests: a long file that begins last is waited for."""
     if not hasattr(config, "workerinput"):
         return  # one process has no use for it
     places = {Path(__file__).parent / name: place for place, name in enumerate(SLOWEST)}
@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Keeps what the files of tests hold from being looked at again by each collection of garbage."""
+    """Keep what the files of tests hold from being looked at again by each collection of garbage."""
     gc.collect()
     gc.freeze()
 

@@ -17,7 +17,7 @@ MOST_LINES = 700
 
 
 def parse_modules() -> Iterator[tuple[str, ast.Module]]:
-    """Gives each file of the package with its syntax tree, one at a time: all of them would fill the memory."""
+    """Return each file of the package with its syntax tree, one at a time: all of them would fill the memory."""
     for name in NAMES:
         yield name, ast.parse((SOURCE / name).read_text("utf-8"))
 

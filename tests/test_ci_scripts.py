@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
 
 
 def run_script(name: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a copy of a script in a folder that has nothing else of the project but its pins."""
+    """Run a copy of a script in a folder that has nothing else of the project but its pins."""
     (folder / ".ci").mkdir()
     for each in (f".ci/{name}", "requirements.txt", "pyproject.toml"):
         shutil.copy(ROOT / each, folder / each)

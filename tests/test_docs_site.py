@@ -52,9 +52,9 @@ def test_the_reference_pages_are_what_the_code_says() -> None:
         assert page == text, f"docs/reference/{name} is stale: run python docs/make_reference.py"
 
 
-def test_the_drawn_ways_name_files_that_exist_and_are_drawn_from_their_script() -> None:
+def test_the_pictures_name_files_that_exist_and_are_drawn_from_their_script() -> None:
     script = load_script(DOCS / "images" / "make_ways_svg.py")
-    for box in (*script.QUESTION, *script.EPISODE):
-        assert (ROOT / "src" / "beliefrag" / box.file).exists(), box.file
+    for name in (name for box in (*script.LOOP, *script.ROOMS) for name in box.files):
+        assert (ROOT / "src" / "beliefrag" / name).exists(), name
     for name, text in script.PICTURES.items():
         assert (DOCS / "images" / name).read_text(encoding="utf-8") == text, f"run make_ways_svg.py: {name}"

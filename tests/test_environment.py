@@ -15,7 +15,7 @@ TOOLS = {"pytest", "mypy", "ruff", "mkdocs-material", "scipy", "scikit-learn", "
 
 
 def pins(name: str) -> dict[str, str]:
-    """The pinned versions of a file, each of which has a hash."""
+    """Return the pinned versions of a file, each of which has a hash."""
     blocks = re.split(r"\n(?=\w)", (ROOT / name).read_text(encoding="utf-8"))
     assert all("--hash=sha256:" in block for block in blocks)
     return {package: version for block in blocks for package, version in re.findall(r"^([\w.-]+)==([^ \\]+)", block)}

@@ -52,3 +52,15 @@ def test_a_word_is_mentioned_in_any_of_its_forms_and_asking_is_not_about_anythin
     assert find_uncovered("Who approves a trip?", passages) == ()
     assert find_uncovered("Please list all trips, and how many we need", passages) == ()
     assert find_uncovered("Who approves my flights?", passages) == ("flights",)
+    assert find_uncovered("What\u2019s the CEO's number, and don't you need Sam\u2019s?", passages) == ("CEO", "Sam")
+
+
+def test_a_declined_question_names_what_is_missing_and_a_partial_count_what_was_read() -> None:
+    declined = ended(Outcome.ABSTAINED, "abstain-unsure", sources=("p",), collection=9)
+    (note,) = explain_episode(declined, ["car", "red"]).notes
+    assert note == "Missing: no passage read mentions \u201ccar\u201d or \u201cred\u201d."
+    assert mentions(*explain_episode(declined).notes, "Missing", "none states the answer")
+    assert mentions(*explain_episode(declined.model_copy(update={"sources": ()})).notes, "no passage matches")
+    counted = ended(Outcome.ANSWERED, answer="3", sources=("p",), collection=9)
+    assert explain_episode(counted, whole=True).notes == ("Only 1 of 9 passages were read.",)
+    assert explain_episode(counted).notes == ()

@@ -60,7 +60,7 @@ def spec_of(data: Path) -> bench.RunSpec:
 
 
 def play_alone(home: Path, data: Path) -> list[str]:
-    """The lines of the same run in one process, with a cache of its own."""
+    """Return the lines of the same run in one process, with a cache of its own."""
     before = os.environ["BELIEFRAG_CACHE_DIR"]
     os.environ["BELIEFRAG_CACHE_DIR"] = str(home / "other-cache")
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.calibration import load_artifact
-from beliefrag.report.beside_paper import shade_of
+from beliefrag.report.paper_comparison import shade_of
 from beliefrag.report.published import published_tables
 from beliefrag.runs.record import RunRecord
 from beliefrag.settings import Settings
@@ -30,7 +30,7 @@ KILLS = 5
 
 
 def line_of(home: Path, *more: str, out: str = "paper") -> list[str]:
-    """The command on small sets of all eight names."""
+    """Return the command on small sets of all eight names."""
     model = f"scripted:{home / 'paper.jsonl'}" if (home / "data").exists() else write_paper_data(home / "data")
     line = ["reproduce", "--model", model, "--data", "data", "--out", out, "--yes"]
     return [*line, *("--n", str(QUESTIONS), "--fit", str(FIT), "--select", str(SELECT)), *more]
@@ -42,7 +42,7 @@ def test_the_whole_paper_is_reproduced_with_one_command(
     # The interval of the joint AUC takes most of the time, and nothing here is about it.
     monkeypatch.setattr(belief, "RESAMPLES", 20)
     ran = beliefrag(*line_of(home, "--dry-run"))
-    assert mentions(ran.err, "run train: 60 episodes", "run comparison: 240", "run rows", "money: nothing to pay")
+    assert mentions(ran.err, "run train: 60 episodes", "run comparison: 240", "run rows", "money: free")
     assert not (home / "paper").exists()
     ran = beliefrag(*line_of(home))
     assert ran.code == 0, ran.err
@@ -58,7 +58,10 @@ def test_the_whole_paper_is_reproduced_with_one_command(
         assert (f"beside {table.backbone}: {table.what}" in page) is (table.backbone == "gpt-oss-120b")
     # BeliefRAG knows one of three questions at once and another one after a second search: 3 of these 4.
     assert re.search(r"<td>BeliefRAG</td><td[^>]*>0\.750 \(0\.250 to 1\.000 \?\) \| 0\.602 \| \+0\.148</td>", page)
-    assert page.count("<svg") > len(STUDIES) and "Deviations from the paper" in page
+    assert page.count("<svg") > len(STUDIES)
+    assert all(
+        f"{name}: {QUESTIONS} questions" in page.partition("Deviations")[2] for name in (*SETS, "rgb", "holobench")
+    )
     assert (home / "paper" / "report.pdf").read_bytes().startswith(b"%PDF")
     again = beliefrag(*line_of(home))
     assert again.code == 0 and (home / "paper" / "report.html").read_text() == page
@@ -95,6 +98,15 @@ def test_what_is_missing_is_listed_with_the_commands_that_make_it(beliefrag: Com
     assert beliefrag(*line, "--only", "tables").code == 2
 
 
+def test_without_what_draws_the_report_nothing_is_run(
+    beliefrag: Command, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    ran = beliefrag(*line_of(home))
+    assert ran.code != 0 and mentions(ran.err, "beliefrag[bench]")
+    assert not (home / "paper").exists()
+
+
 def test_the_colours_are_the_papers() -> None:
     assert [shade_of(change) for change in (0.009, 0.01, 0.049, 0.05, 0.1)] == [
         "",
@@ -111,5 +123,5 @@ def test_the_colours_are_the_papers() -> None:
 
 
 def count_episodes(out: Path) -> int:
-    """The episodes on disk of all runs."""
+    """Return the episodes on disk of all runs."""
     return sum(file.read_bytes().count(b"\n") for file in out.rglob("episodes.jsonl"))

@@ -39,7 +39,7 @@ def test_each_source_overrides_the_one_before_and_is_named(tmp_path: Path, monke
     assert loaded.settings.timeout == 1.0
     assert loaded.settings.budget == Budget(rounds=2, actions=8, tokens=100)
     sources = {name: source for name, _, source in loaded.rows()}
-    assert sources["model"] == "given"
+    assert sources["model"] == "an option"
     assert sources["timeout"] == str(user)
     assert sources["budget.rounds"] == "beliefrag.toml"
     assert sources["budget.actions"] == "BELIEFRAG_BUDGET__ACTIONS"

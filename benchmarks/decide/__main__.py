@@ -1,4 +1,4 @@
-"""Makes the runs of the comparison, writes its page from them, and replays them from committed replies.
+"""Make the runs of the comparison, write its page from them, and replay them from committed replies.
 
     python -m benchmarks.decide run linked_packed --n 60 --out runs
     python -m benchmarks.decide report --out runs --page docs/results/decide.md --json docs/results/decide.json \
@@ -41,7 +41,7 @@ _SHOWN = 20
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Does what the command line says, and gives the exit code."""
+    """Do what the command line says, and return the exit code."""
     given = _make_parser().parse_args(words)
     try:
         code: int = given.do(given)

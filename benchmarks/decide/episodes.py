@@ -73,13 +73,13 @@ _ROWS = TypeAdapter(list[EpisodeRow])
 
 
 def read_run_rows(folder: Path) -> list[EpisodeRow]:
-    """Reads the episodes of a run, in the order of their keys."""
+    """Read the episodes of a run, in the order of their keys."""
     episodes = sorted(bench.Run.open(folder).episodes(), key=lambda each: each.key)
     return [_row_of(folder.resolve().name, episode) for episode in episodes]
 
 
 def write_rows(rows: Iterable[EpisodeRow], file: Path) -> None:
-    """Writes the table. The same rows give the same bytes."""
+    """Write the table. The same rows give the same bytes."""
     with file.open("w", encoding="utf-8", newline="") as lines:
         table = csv.DictWriter(lines, [field.name for field in fields(EpisodeRow)], lineterminator="\n")
         table.writeheader()
@@ -87,7 +87,7 @@ def write_rows(rows: Iterable[EpisodeRow], file: Path) -> None:
 
 
 def read_rows(file: Path) -> list[EpisodeRow]:
-    """Reads a table that `write_rows` wrote."""
+    """Read a table that `write_rows` wrote."""
     with file.open(encoding="utf-8", newline="") as lines:
         return _ROWS.validate_python(
             [{name: text or None for name, text in row.items()} for row in csv.DictReader(lines)]
@@ -95,7 +95,7 @@ def read_rows(file: Path) -> list[EpisodeRow]:
 
 
 def measure_rows(rows: Iterable[EpisodeRow], measures: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
-    """Gives the values of some columns by dataset, measure and question, as comparisons take them."""
+    """Return the values of some columns by dataset, measure and question, as comparisons take them."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:
         own = found.setdefault(row.dataset, {measure: {} for measure in measures})

@@ -33,8 +33,7 @@ FEWEST = 10
 """The fewest questions of a set that a mean is shown of."""
 FACTOID = tuple(name for name in SETS if name not in MULTI_HOP)
 _MEASURES = ("f1", "tokens")
-_OURS = (("linked_packed", "lean"), ("bm25_packed", "lean"))
-_LINKED = "linked"
+_OURS = ("linked_packed", "lean")
 
 Side = tuple[str, str]
 """A run and a method in it."""
@@ -43,13 +42,13 @@ Values = dict[str, dict[str, dict[str, float]]]
 
 
 def title_of(run: str, method: str) -> str:
-    """Gives the method with its options and what it searched and read, as tables call it."""
+    """Return the method with its options and what it searched and read, as tables call it."""
     options = RUNS[run].options_of(method)
     return f"{METHODS.title(method)}{f' with {options}' if options else ''} ({RUNS[run].way})"
 
 
 def collect_numbers(rows: Sequence[EpisodeRow]) -> dict[str, Any]:
-    """Works out all numbers of the page. An episode that failed is left out and counted."""
+    """Work out all numbers of the page. An episode that failed is left out and counted."""
     known = [row for row in rows if row.run in RUNS]
     found = _read_values(row for row in known if row.finished)
     few = {
@@ -78,7 +77,7 @@ def collect_numbers(rows: Sequence[EpisodeRow]) -> dict[str, Any]:
 
 
 def _read_values(rows: Iterable[EpisodeRow]) -> dict[Side, Values]:
-    """Gives the values of each method of each run, in the order of the runs and of their methods."""
+    """Return the values of each method of each run, in the order of the runs and of their methods."""
     found: dict[Side, Values] = {(name, method): {} for name, run in RUNS.items() for method in run.method_names}
     for row in rows:
         own = found[row.run, row.method].setdefault(row.dataset, {measure: {} for measure in _MEASURES})
@@ -119,7 +118,7 @@ def _select(values: Values, questions: Mapping[str, Sequence[str]]) -> Values:
 
 
 def _find_shared(sides: Sequence[Values], sets: Sequence[str]) -> dict[str, list[str]]:
-    """Gives the questions that all sides have, for each set of which they share enough."""
+    """Return the questions that all sides have, for each set of which they share enough."""
     shared = {
         dataset: sorted(set.intersection(*(set(values[dataset]["f1"]) for values in sides)))
         for dataset in sets
@@ -129,38 +128,33 @@ def _find_shared(sides: Sequence[Values], sets: Sequence[str]) -> dict[str, list
 
 
 def _differences(found: Mapping[Side, Values], sets: Sequence[str], *, some: bool = False) -> Iterator[dict[str, Any]]:
-    """Yields lean against each other method, on the questions that both have.
-
-    Lean on BM25 is set against what searches with BM25 alone: what control adds is then not mixed with what retrieval
-    adds.
+    """Yield lean against each other method, on the questions that both have.
 
     Args:
         found: The values of each method.
         sets: The sets over which the mean is taken.
         some: Take those of the sets that both have; by default both must have all.
     """
-    for ours in _OURS:
-        for theirs in found:
-            if theirs == ours or (ours[0] == "bm25_packed" and RUNS[theirs[0]].retriever == _LINKED):
-                continue
-            shared = _find_shared([found[ours], found[theirs]], sets)
-            if not shared or (len(shared) < len(sets) and not some):
-                continue
-            first, second = (_select(found[side], shared) for side in (ours, theirs))
-            compared = compare_over_datasets(first, second)
-            yield {
-                "first": list(ours),
-                "second": list(theirs),
-                "n": {dataset: len(ids) for dataset, ids in shared.items()},
-                "f1": compared.measures["f1"].difference.without_flat_interval().record(),
-                "tokens": compared.measures["tokens"].difference.without_flat_interval().record(),
-                "token_ratio": estimate_ratio(first, second).record(),
-                "better_and_cheaper": compared.better_and_cheaper,
-            }
+    for theirs in found:
+        if theirs == _OURS or _OURS not in found:
+            continue
+        shared = _find_shared([found[_OURS], found[theirs]], sets)
+        if not shared or (len(shared) < len(sets) and not some):
+            continue
+        first, second = (_select(found[side], shared) for side in (_OURS, theirs))
+        compared = compare_over_datasets(first, second)
+        yield {
+            "second": list(theirs),
+            "n": {dataset: len(ids) for dataset, ids in shared.items()},
+            "f1": compared.measures["f1"].difference.without_flat_interval().record(),
+            "tokens": compared.measures["tokens"].difference.without_flat_interval().record(),
+            "token_ratio": estimate_ratio(first, second).record(),
+            "better_and_cheaper": compared.better_and_cheaper,
+        }
 
 
 def estimate_ratio(first: Values, second: Values) -> Estimate:
-    """Gives the first side's tokens as a share of the second's, on the same draws as their difference."""
+    """Return the first side's tokens as a share of the second's, on the same draws as their difference."""
     columns = [
         np.array(
             [[side[dataset]["tokens"][each] for side in (first, second)] for each in sorted(first[dataset]["tokens"])]
@@ -175,7 +169,7 @@ def estimate_ratio(first: Values, second: Values) -> Estimate:
 
 
 def _find_frontier(found: Mapping[Side, Values]) -> dict[str, Any] | None:
-    """Gives F1 by tokens of every method on the multi-hop questions that all have, cheapest first."""
+    """Return F1 by tokens of every method on the multi-hop questions that all have, cheapest first."""
     sides = {side: values for side, values in found.items() if all(dataset in values for dataset in MULTI_HOP)}
     shared = _find_shared(list(sides.values()), MULTI_HOP) if sides else {}
     if len(shared) < len(MULTI_HOP):
@@ -198,7 +192,7 @@ def _find_frontier(found: Mapping[Side, Values]) -> dict[str, Any] | None:
 
 
 def _make_columns(sides: Mapping[Side, Values], dataset: str, measure: str, ids: Sequence[str]) -> Floats:
-    """Gives a row for each question and a column for each method."""
+    """Return a row for each question and a column for each method."""
     return np.array([[values[dataset][measure][each] for values in sides.values()] for each in ids])
 
 

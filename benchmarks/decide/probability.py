@@ -49,13 +49,13 @@ class Told:
     right: Floats
 
     def estimate(self, value: Callable[[Floats], Floats], *, resamples: int = MEAN_RESAMPLES) -> Estimate:
-        """Gives a number with its interval; questions are drawn within their set."""
+        """Return a number with its interval; questions are drawn within their set."""
         blocks = resample_weights(self.questions, self.datasets, resamples=resamples)
         drawn = np.concatenate([value(weights) for weights in blocks])
         return estimate_from_resamples(float(value(np.ones(len(self.right)))), drawn, questions=len(self.right))
 
     def compare(self, measure: Measure) -> dict[str, Any]:
-        """Gives a measure of both sides, and the paired difference: lean minus raw."""
+        """Return a measure of both sides, and the paired difference: lean minus raw."""
 
         def difference(weights: Floats) -> Floats:
             return measure(self.lean, self.right, weights) - measure(self.raw, self.right, weights)
@@ -68,7 +68,7 @@ class Told:
 
 
 def area_under_risk(p: Floats, right: Floats, weights: Floats) -> Floats:
-    """Gives the area under the risk-coverage curve: the share of wrong answers at each answer's own threshold.
+    """Return the area under the risk-coverage curve: the share of wrong answers at each answer's own threshold.
 
     The same as `RiskCoverageCurve.aurc`, for weighted answers.
     """
@@ -80,7 +80,7 @@ def area_under_risk(p: Floats, right: Floats, weights: Floats) -> Floats:
 
 
 def risk_at(coverage: float, p: Floats, right: Floats, weights: Floats) -> Floats:
-    """Gives the share of wrong answers among the surest ones, as many as the coverage says.
+    """Return the share of wrong answers among the surest ones, as many as the coverage says.
 
     Where the border falls among answers of the same probability, each of them counts with the same share.
     """
@@ -95,7 +95,7 @@ def risk_at(coverage: float, p: Floats, right: Floats, weights: Floats) -> Float
 
 
 def _count_from_surest(p: Floats, right: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Counts the answers at or above each probability that occurs, and the wrong ones among them."""
+    """Count the answers at or above each probability that occurs, and the wrong ones among them."""
     order = np.argsort(-p, kind="stable")
     weights = weights[..., order]
     last = np.append(np.diff(p[order]) != 0, True)
@@ -105,7 +105,7 @@ def _count_from_surest(p: Floats, right: Floats, weights: Floats) -> tuple[Float
 
 
 def read_told(rows: Iterable[EpisodeRow]) -> dict[str, Told]:
-    """Gives what lean on linked retrieval said of its answers: by set, for all, and for all that have a draft."""
+    """Return what lean on linked retrieval said of its answers: by set, for all, and for all that have a draft."""
     told = sorted(
         (
             row
@@ -134,7 +134,7 @@ def _told_by(rows: Sequence[EpisodeRow]) -> Told:
 
 
 def judge_probabilities(told: dict[str, Told]) -> dict[str, Any]:
-    """Says how good lean's answerability is on each set and on all, beside the raw probability of the draft."""
+    """Return how good lean's answerability is on each set and on all, beside the raw probability of the draft."""
     return dict(_judge(told))
 
 

@@ -1,4 +1,4 @@
-"""Makes committed episodes again from committed replies, without a model, and says whether they are the same."""
+"""Make committed episodes again from committed replies, without a model, and report whether they are the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Question(NamedTuple):
 
 
 def take_first(rows: Sequence[EpisodeRow], n: int) -> list[EpisodeRow]:
-    """Gives the episodes on the first n questions of each set: those that a shorter run would have."""
+    """Return the episodes on the first n questions of each set: those that a shorter run would have."""
     questions: dict[str, set[_Question]] = {}
     for row in rows:
         questions.setdefault(row.dataset, set()).add(_Question(row.question))
@@ -43,7 +43,7 @@ def take_first(rows: Sequence[EpisodeRow], n: int) -> list[EpisodeRow]:
 
 
 def plan_replay(rows: Iterable[EpisodeRow]) -> list[ReplayStep]:
-    """Gives the steps in which runs grow to the episodes that a table has.
+    """Return the steps in which runs grow to the episodes that a table has.
 
     A method may have more questions of one set than of another, and more than another method. The questions of a set
     are always the first n of one order, so their number says which they are.
@@ -59,7 +59,7 @@ def plan_replay(rows: Iterable[EpisodeRow]) -> list[ReplayStep]:
 
 
 def replay_rows(rows: Sequence[EpisodeRow], out: Path) -> list[EpisodeRow]:
-    """Makes the episodes that a table has from the replies in the cache, and gives them as rows."""
+    """Make the episodes that a table has from the replies in the cache, and return them as rows."""
     steps = plan_replay(rows)
     for step in steps:
         print(f"{step.run}: {', '.join(step.methods)}, {step.n} questions of {', '.join(step.datasets)}", flush=True)
@@ -68,7 +68,7 @@ def replay_rows(rows: Sequence[EpisodeRow], out: Path) -> list[EpisodeRow]:
 
 
 def compare_rows(committed: Sequence[EpisodeRow], replayed: Sequence[EpisodeRow]) -> Iterator[str]:
-    """Yields a line for each committed episode that was not made again as it is."""
+    """Yield a line for each committed episode that was not made again as it is."""
     found = {row.key: row for row in replayed}
     for row in committed:
         again = found.get(row.key)

@@ -38,7 +38,7 @@ class UsedReplies:
 
 
 def find_used_replies(folders: Iterable[Path], data: Sequence[Path]) -> UsedReplies:
-    """Plays the episodes of runs again from the cache that BELIEFRAG_CACHE_DIR names, and keeps the replies they use.
+    """Play the episodes of runs again from the cache that BELIEFRAG_CACHE_DIR names, and keep the replies they use.
 
     Args:
         folders: The runs; also those that `beliefrag calibrate collect` made.
@@ -55,7 +55,7 @@ def find_used_replies(folders: Iterable[Path], data: Sequence[Path]) -> UsedRepl
 
 
 def write_replies(replies: Mapping[str, StoredReply], file: Path) -> None:
-    """Writes the replies to a compressed file that `beliefrag cache import` and `replay` read."""
+    """Write the replies to a compressed file that `beliefrag cache import` and `replay` read."""
     lines = export_lines(replies[key] for key in sorted(replies))
     file.write_bytes(gzip.compress(b"".join(lines), mtime=0))
 

@@ -43,7 +43,7 @@ class RiskCoverageCurve:
 
 
 def risk_coverage(points: RiskSample, *, level: float = 0.95) -> RiskCoverageCurve:
-    """Gives the error among answers at each coverage: one place for each probability that occurs."""
+    """Return the error among answers at each coverage: one place for each probability that occurs."""
     if not len(points.probability):
         raise ValueError("no question is answered at any threshold, so there is no curve")
     order = np.argsort(-points.probability, kind="stable")
@@ -74,7 +74,7 @@ def _clopper_pearson(wrong: Counts, answered: Counts, level: float) -> tuple[Flo
 
 
 def draw_risk_curves(told: Mapping[str, Told], file: Path) -> None:
-    """Draws a panel for all questions and one for each set, and saves the figure."""
+    """Draw a panel for all questions and one for each set, and save the figure."""
     names = [name for name in (ALL, *SETS) if name in told]
     figure = open_figure((13.0, 6.4))
     rows = -(-(len(names) + 1) // _COLUMNS)

@@ -39,7 +39,7 @@ class PlannedRun:
         return tuple(_name_of(each) for each in self.methods)
 
     def options_of(self, method: str) -> str:
-        """The options that the run gives to a method, as `key=value,...`; empty for its defaults."""
+        """Return the options that the run gives to a method, as `key=value,...`; empty for its defaults."""
         return {_name_of(each): each.partition(":")[2] for each in self.methods}[method]
 
     @property
@@ -49,16 +49,14 @@ class PlannedRun:
         return f"{engine}, {f'{self.pack} words' if self.pack else 'whole passages'}"
 
     def settings(self) -> Settings:
-        """The settings of the run: those in force here, with its retriever and packing."""
+        """Return the settings of the run: those in force here, with its retriever and packing."""
         return load_settings({"retriever": self.retriever, "pack": self.pack}).settings
 
 
 RUNS = {
     run.name: run
     for run in (
-        PlannedRun("linked_packed", ("static", "lean"), "linked", 160),
-        PlannedRun("bm25_packed", ("static", "lean"), "bm25", 160),
-        PlannedRun("iterative_packed", ("iterative",), "linked", 160),
+        PlannedRun("linked_packed", ("static", "lean"), "linked", 150),
         PlannedRun("bm25", ("static", "iterative"), "bm25", 0),
         PlannedRun("linked", ("static", "iterative"), "linked", 0),
         # What a served model is shown; BELIEFRAG_VERIFIER=stated makes it one without token probabilities.
@@ -86,7 +84,7 @@ def make_run(
     methods: Sequence[str] = (),
     replay: bool = False,
 ) -> bench.Run:
-    """Runs it, or goes on with it. The first n questions of a set are the same for every run.
+    """Run it, or continue it. The first n questions of a set are the same for every run.
 
     Args:
         planned: The run.

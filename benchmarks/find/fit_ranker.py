@@ -29,7 +29,7 @@ WEIGHTS = {"hotpotqa": 1.0, "2wikimultihopqa": 1.2, "musique": 2.0, "nq": 1.0, "
 
 @dataclass(frozen=True, slots=True)
 class _AnswerLookup:
-    """Says of a passage, by its id, whether it holds an answer of the question."""
+    """Judge by its id whether a passage holds an answer to the question."""
 
     mixed: MixedCorpus
     question: LabelledQuestion
@@ -40,7 +40,7 @@ class _AnswerLookup:
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--most", type=int, default=1000, help="questions of each set")
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def collect_examples(mixed: MixedCorpus, most: int = 1000) -> dict[str, list[RankerExample]]:
-    """Returns the candidates of the questions for fitting, by set, at most so many of each."""
+    """Return the candidates of the questions for fitting, by set, at most so many of each."""
     index = Bm25Index.in_memory(mixed.passages.values())
     retriever = LinkedRetriever(index, graph_in_memory(index), unfitted_ranker())
     examples: dict[str, list[RankerExample]] = {}

@@ -23,7 +23,7 @@ FIRST = 5
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def folder_of(language: str) -> Path:
-    """The folder of a set."""
+    """Return the folder of a set."""
     return data_folder() / language
 
 
@@ -73,7 +73,7 @@ def _found(folder: Path, ranked: dict[str, list[str]]) -> dict[str, float]:
 
 
 def _missed(rows: dict[str, dict[str, dict[str, list[str]]]]) -> dict[str, dict[str, list[str]]]:
-    """The ids of the questions whose paragraph was not found."""
+    """Return the ids of the questions whose paragraph was not found."""
     return {
         language: {
             column: [number for number, hit in _found(folder_of(language), found).items() if not hit]

@@ -28,7 +28,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--retriever", default="bm25", help="NAME or NAME:key=value,...")
     parser.add_argument("--out", type=Path)
@@ -72,7 +72,7 @@ class QuoteFinder:
             self._by_file.setdefault(Path(name).name, []).append((passage.id, _plain(passage.text)))
 
     def find(self, quote: Mapping[str, Any]) -> set[str]:
-        """The ids of the passages that hold it."""
+        """Return the ids of the passages that hold it."""
         words = _plain(quote["quote"]).split()
         files = [quote["file"], *(quote.get("also_in") or ())]
         pieces = [piece for file in files for piece in self._by_file.get(Path(file).name, ())]

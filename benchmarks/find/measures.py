@@ -35,7 +35,7 @@ class Ranking:
 
 
 def read_ranking(path: Path) -> Ranking:
-    """Reads what `benchmarks.find.rank_questions` wrote."""
+    """Read what `benchmarks.find.rank_questions` wrote."""
     held = json.loads(path.read_text("utf-8"))
     ranked = {
         name: {question: [(str(one), float(score)) for one, score in hits] for question, hits in questions.items()}
@@ -53,7 +53,7 @@ def found_among(ranking: Ranking, dataset: str, question: LabelledQuestion, mixe
 
 
 def recall_among(ranking: Ranking, dataset: str, question: LabelledQuestion, first: int) -> float:
-    """The share of the supporting passages that are among the first."""
+    """Return the share of the supporting passages that are among the first."""
     needed = set(question.gold.supporting or ())
     ids = {one for one, _ in ranking.ranked[dataset][question.id][:first]}
     return len(needed & ids) / len(needed)
@@ -78,7 +78,7 @@ def answer_in_whole(
 
 
 def asks_yes_or_no(question: LabelledQuestion) -> bool:
-    """Whether the answer is a yes or a no, which stands in no passage."""
+    """Return whether the answer is a yes or a no, which stands in no passage."""
     return _is_yes_or_no(question.gold.answers)
 
 

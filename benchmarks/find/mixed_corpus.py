@@ -37,12 +37,12 @@ class MixedCorpus:
 
 
 def data_folder() -> Path:
-    """Where the sets are: BELIEFRAG_DATA."""
+    """Return where the sets are: BELIEFRAG_DATA."""
     return Path(os.environ.get("BELIEFRAG_DATA", "../shared/data"))
 
 
 def load_mixed_corpus() -> MixedCorpus:
-    """Reads the six sets and the pool of further passages."""
+    """Read the six sets and the pool of further passages."""
     passages: dict[str, Passage] = {}
     questions = {}
     for name in SETS:
@@ -54,14 +54,14 @@ def load_mixed_corpus() -> MixedCorpus:
 
 
 def is_for_fitting(dataset: str, question: LabelledQuestion) -> bool:
-    """Whether a ranker may be fitted on this question; such a question is in no table."""
+    """Return whether a ranker may be fitted on this question; such a question is in no table."""
     if dataset in _HAVE_TRAIN:
         return question.split == "train"
     return partition(question.id) is Partition.XFIT
 
 
 def contains_answer(question: LabelledQuestion, texts: Sequence[str]) -> bool:
-    """Whether one of the texts holds a gold answer, word for word after normalisation."""
+    """Return whether one of the texts holds a gold answer, word for word after normalisation."""
     golds = [f" {gold} " for gold in map(_normalise, question.gold.answers) if gold]
     return any(gold in f" {_normalise(text)} " for text in texts for gold in golds)
 

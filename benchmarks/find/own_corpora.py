@@ -28,7 +28,7 @@ _BASE = "linked"
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=SETS, nargs="+", default=list(SETS))
     parser.add_argument("--retriever", nargs="+", default=["bm25", _BASE], help="each as NAME or NAME:key=value,...")
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def measure(name: str, systems: list[str]) -> dict[str, object]:
-    """Ranks with each system, and gives its figures and its differences to the first."""
+    """Rank with each system, and return its figures and its differences to the first."""
     dataset = load_dataset(data_folder() / name)
     mixed = MixedCorpus({passage.id: passage for passage in dataset.passages}, {name: dataset.questions})
     source = PassageSource(passages=list(dataset.passages))

@@ -20,7 +20,7 @@ DEPTH = 20
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--retriever", default="bm25", help="NAME or NAME:key=value,...")
     parser.add_argument("--most", type=int, default=500, help="questions of each set")

@@ -2,14 +2,15 @@
 
     python -m benchmarks.find.tables RANKED_FOLDER --json docs/results/find.json --page docs/results/find.md
 
-Each file of the folder is one column. Intervals are percentile intervals of the project's bootstrap over questions.
+Each file of the folder is one column. The page has the columns that matter, find.json has all. Intervals are percentile
+intervals of the project's bootstrap over questions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,13 @@ FIRST = 5
 HITS = 10
 """Passages that evidence is made of, whole or packed."""
 CURVE_QUESTIONS = 200
-PARTS = {
-    "choosing": "Questions that settings were chosen on (xsel)",
-    "held out": "Questions that nothing was fitted or chosen on (xhold)",
-    "not fitted on": "All questions that nothing was fitted on",
-}
+SHOWN = 160
+"""Words of the packing curve that the page has."""
 TITLES = {
     "bm25": "BM25",
     "dense": "dense (MiniLM)",
     "hybrid": "hybrid of BM25 and dense",
     "linked": "linked (as shipped)",
-    "linked:dense=all-minilm-l6-v2": "linked, with the first 10 of dense as more candidates",
 }
 NAMES = {
     "hotpotqa": "HotpotQA",
@@ -57,7 +54,7 @@ NAMES = {
 
 
 def main() -> None:
-    """Runs it."""
+    """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--packed", default="linked", help="the column whose passages are packed, beside BM25's")
@@ -83,7 +80,7 @@ def main() -> None:
 def questions_of(
     part: str, dataset: str, rankings: Mapping[str, Ranking], mixed: MixedCorpus
 ) -> list[LabelledQuestion]:
-    """The questions of a part that every column has."""
+    """Return the questions of a part that every column has."""
     shared = set.intersection(*(set(ranking.ranked[dataset]) for ranking in rankings.values()))
     wanted = {"choosing": {Partition.XSEL}, "held out": {Partition.XHOLD}, "not fitted on": set(Partition)}[part]
     return [
@@ -94,7 +91,7 @@ def questions_of(
 
 
 def measure_part(part: str, rankings: Mapping[str, Ranking], mixed: MixedCorpus) -> dict[str, Any]:
-    """All columns on one part of the questions, with paired differences to BM25."""
+    """Return all columns on one part of the questions, with paired differences to BM25."""
     result: dict[str, Any] = {}
     for dataset in SETS:
         questions = questions_of(part, dataset, rankings, mixed)
@@ -118,7 +115,7 @@ def measure_part(part: str, rankings: Mapping[str, Ranking], mixed: MixedCorpus)
 
 
 def curve(dataset: str, rankings: Mapping[str, Ranking], linked: str, mixed: MixedCorpus) -> Iterator[tuple[str, Any]]:
-    """The share of questions whose answer stands in the evidence, by words; none of them chose a setting."""
+    """Yield the share of questions whose answer stands in the evidence, by words; none of them chose a setting."""
     questions = [
         each
         for each in questions_of("not fitted on", dataset, rankings, mixed)
@@ -143,36 +140,23 @@ def curve(dataset: str, rankings: Mapping[str, Ranking], linked: str, mixed: Mix
 
 
 def write_page(record: Mapping[str, Any]) -> str:
-    """The tables as a page."""
-    lines = [""]
-    parts = record["parts"]
-    for part, measured in parts.items():
-        counts = ", ".join(f"{NAMES[name]} {measured[name]['bm25']['found']['questions']}" for name in SETS)
-        lines += [f"## {PARTS[part]}", "", f"Questions: {counts}.", ""]
-        lines += ["| | " + " | ".join(NAMES[name] for name in SETS) + " |", "|---|" + "---|" * len(SETS)]
-        for column in sorted(measured["nq"], key=_column_order):
-            cells = " | ".join(_cell(measured[name][column]["found"]) for name in SETS)
-            lines.append(f"| {TITLES.get(column, column)} | {cells} |")
-        lines.append("")
-        lines += ["Recall of the supporting passages among 5:", ""]
-        lines += ["| | " + " | ".join(NAMES[name] for name in MULTI_HOP) + " |", "|---|---|---|---|"]
-        for column in sorted(measured["nq"], key=_column_order):
-            cells = " | ".join(_cell(measured[name][column]["recall"]) for name in MULTI_HOP)
-            lines.append(f"| {TITLES.get(column, column)} | {cells} |")
-        lines.append("")
-    lines += ["## Answer in the evidence, by words", ""]
-    for name, held in record["packing"]["curve"].items():
-        lines += [f"{NAMES[name]}, {held['questions']} questions:", ""]
-        lines += ["| words | " + " | ".join(map(str, WORDS)) + " |", "|---|" + "---|" * len(WORDS)]
-        for way, values in held.items():
-            if way != "questions":
-                lines.append(f"| {way} | " + " | ".join(f"{values[str(words)]['value']:.3f}" for words in WORDS) + " |")
-        lines.append("")
-    return "\n".join(lines)
+    """Return the tables of the page: the columns on all questions that nothing was fitted on, and packing."""
+    parts, curves = record["parts"], record["packing"]["curve"]
+    found = parts["not fitted on"]
+    head = ["||" + "|".join(NAMES[name] for name in SETS) + "|", "|---" * (len(SETS) + 1) + "|"]
+    lines = ["", "## All questions that nothing was fitted on", "", *head]
+    lines.append("|questions|" + "|".join(str(found[name]["bm25"]["found"]["questions"]) for name in SETS) + "|")
+    columns = sorted(set(found["nq"]) & set(TITLES), key=list(TITLES).index)
+    lines += [_line(TITLES[column], (_cell(found[name][column]["found"]) for name in SETS)) for column in columns]
+    held_out = (_cell(parts["held out"][name]["linked"]["found"]) for name in SETS)
+    lines += [_line("linked, xhold alone", held_out), "", f"## Answer in {SHOWN} words of evidence", "", *head]
+    for way in (way for way in curves["nq"] if way != "questions"):
+        lines.append(_line(way, (f"{curves[name][way][str(SHOWN)]['value']:.3f}" for name in SETS)))
+    return "\n".join([*lines, ""])
 
 
-def _column_order(column: str) -> int:
-    return list(TITLES).index(column) if column in TITLES else len(TITLES)
+def _line(title: str, cells: Iterable[str]) -> str:
+    return "|".join(["", title, *cells, ""])
 
 
 def _mean_recall(ranking: Ranking, dataset: str, questions: list[LabelledQuestion]) -> Estimate:

@@ -29,7 +29,7 @@ from benchmarks.harness.throughput import throughput
 
 
 def measure(place: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """All figures, with what they depend on."""
+    """Return all figures, with what they depend on."""
     passages = 100 if given.quick else PASSAGES
     return {
         "what": "cost of the benchmark harness beside the model",
@@ -54,7 +54,7 @@ def measure(place: Path, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measures, prints and writes."""
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, default=0.3, help="seconds that the server takes for a call")
     parser.add_argument("--repeats", type=int, default=3, help="measurements of each figure")

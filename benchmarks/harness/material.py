@@ -17,12 +17,12 @@ _SYLLABLES = ("ka", "lo", "mer", "tin", "sø", "ra", "vel", "dun", "is", "pá", 
 
 
 def name_of(number: int) -> str:
-    """The name of harbour `number`: a query for it finds its passage, and those that mention it."""
+    """Return the name of harbour `number`: a query for it finds its passage, and those that mention it."""
     return f"Port {_word(number % PASSAGES)}"
 
 
 def write_dataset(folder: Path, questions: int, passages: int = PASSAGES) -> Path:
-    """Writes so many questions and the passages to search, and gives the folder.
+    """Write so many questions and the passages to search, and return the folder.
 
     Question k asks where the founder of harbour k was born. Each harbour's passage names the next harbour, so searches
     lead on. A third of the words are not all ASCII, more than in real passages: such text is slower to handle.

@@ -23,7 +23,7 @@ _WARM_UP = 0.2
 
 
 def memory(place: Path, *, episodes: int, passages: int = PASSAGES) -> dict[str, Any]:
-    """Plays so many episodes of a cheap method, live and then replayed, and gives the resident memory on the way.
+    """Play so many episodes of a cheap method, live and then replayed, and return the resident memory on the way.
 
     Each run is a process of its own, which begins small. Linux only: it reads `/proc`.
     """
@@ -46,7 +46,7 @@ class _Sampler:
         self.samples: list[tuple[int, int]] = []
 
     def count_episode(self, episode: EpisodeSummary) -> None:
-        """Counts one more episode."""
+        """Count one more episode."""
         self._seen += 1
         if self._seen % self._every == 0:
             self.samples.append((self._seen, _resident()))
@@ -74,7 +74,7 @@ def _resident() -> int:
 
 
 def _summary(samples: list[tuple[int, int]]) -> dict[str, Any]:
-    """The slope of a line through the samples after the warm-up; what grows with each episode shows in it."""
+    """Return the slope of a line through the samples after the warm-up; what grows with each episode shows in it."""
     warm = samples[int(len(samples) * _WARM_UP) :]
     slope = statistics.linear_regression([seen for seen, _ in warm], [size for _, size in warm]).slope
     return {

@@ -18,7 +18,7 @@ _AT_ONCE = 16
 
 
 def replay(place: Path, *, questions: int, repeats: int, passages: int = PASSAGES) -> dict[str, Any]:
-    """Plays a run once with a server, then again and again without, and gives episodes per second.
+    """Play a run once with a server, then again and again without, and return episodes per second.
 
     Raises:
         RuntimeError: A replayed episode is not the one that was recorded.

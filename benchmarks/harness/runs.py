@@ -43,7 +43,7 @@ def play(
     out: str = "run",
     on_episode: Callable[[EpisodeSummary], object] = lambda _: None,
 ) -> Spent:
-    """Plays a run from nothing and times its episodes, without the opening of dataset and index.
+    """Play a run from nothing and time its episodes, without the opening of dataset and index.
 
     Args:
         url: The server.

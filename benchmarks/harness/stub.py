@@ -29,7 +29,7 @@ _RECORDED = "/recorded"
 
 @contextmanager
 def stub(latency: float, *, record: bool = False) -> Iterator[str]:
-    """Gives the base URL of a server that answers each call `latency` seconds after it has read it.
+    """Yield the base URL of a server that answers each call `latency` seconds after it has read it.
 
     Args:
         latency: The time that every call takes.
@@ -50,14 +50,14 @@ def stub(latency: float, *, record: bool = False) -> Iterator[str]:
 
 
 def recorded(url: str) -> list[dict[str, Any]]:
-    """The bodies of all calls since it was last asked for them."""
+    """Return the bodies of all calls since it was last asked for them."""
     with urllib.request.urlopen(url + _RECORDED) as response:
         bodies: list[dict[str, Any]] = json.load(response)
         return bodies
 
 
 def main() -> None:
-    """Serves."""
+    """Serve."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, default=0.3)
     parser.add_argument("--record", action="store_true")

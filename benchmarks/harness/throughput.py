@@ -26,7 +26,7 @@ _CALLS_PER_QUESTION = 9
 def throughput(
     place: Path, *, levels: Sequence[int], latency: float, repeats: int, waves: int, passages: int = PASSAGES
 ) -> dict[str, Any]:
-    """Plays runs and bare loops in turn at each level of concurrency, and gives the ratios of their speeds.
+    """Play runs and bare loops in turn at each level of concurrency, and return the ratios of their speeds.
 
     Every run starts from nothing: an empty cache, a new folder, a limiter that knows nothing of the server; its ramp-up
     is timed, and so are the last episodes, when there are no further ones to fill the places. The bare loop makes the

@@ -2,10 +2,12 @@
 
     python -m benchmarks.peers run --like runs/linked_packed --n 10 --out runs/peers.jsonl
     python -m benchmarks.peers report runs/peers.jsonl --like runs/linked_packed --json docs/results/peers.json
+    python -m benchmarks.peers clapnq --out docs/results/clapnq_llamaindex.jsonl.gz
 
 Our own method lean is asked beside them, through the same server. Each other peer runs in a virtual environment of its
 own, which is made on first use. The questions are the first ones of each multi-hop set in a run of `benchmarks.decide`,
-whose methods stand beside the peers in the report. Every answer is written down when it is there: the same command goes
+whose methods stand beside the peers in the report. `clapnq` asks LlamaIndex questions whose answers are sentences, for
+`benchmarks.whole_answers`. Every answer is written down when it is there: the same command goes
 on where it was ended.
 """
 
@@ -25,6 +27,8 @@ from typing import Any
 from beliefrag import bench
 from beliefrag.models.weights import DEFAULT, find, path_of
 from beliefrag.settings import cache_dir
+from benchmarks.asked import read_lines as read_compressed
+from benchmarks.asked import take_turns
 from benchmarks.find.mixed_corpus import MULTI_HOP, data_folder
 from benchmarks.peers.model_server import ModelServer, serve_weights
 from benchmarks.peers.results import SERVED, Report, score_method, score_peer
@@ -67,7 +71,7 @@ PEERS = {
 
 
 def prepare_environment(peer: Peer) -> Path:
-    """Makes the virtual environment of a peer where it needs one that is not there yet, and gives its Python."""
+    """Make the virtual environment of a peer where it needs one that is not there yet, and return its Python."""
     if peer.requirements is None:
         return Path(sys.executable)
     folder = cache_dir() / "peers" / peer.requirements
@@ -82,7 +86,7 @@ def prepare_environment(peer: Peer) -> Path:
 
 
 def ask_peer(peer: Peer, dataset: str, questions: Iterable[Any], server: ModelServer) -> Iterator[dict[str, Any]]:
-    """Gives what a peer answers, with tokens, calls and seconds."""
+    """Yield what a peer answers, with tokens, calls and seconds."""
     corpus = data_folder() / dataset / "corpus.jsonl.gz"
     command = [str(prepare_environment(peer)), str(HERE / peer.script), str(corpus), server.url, *peer.arguments]
     if peer.needs_tutorial:
@@ -110,7 +114,7 @@ def ask_peer(peer: Peer, dataset: str, questions: Iterable[Any], server: ModelSe
 
 
 def run_peers(names: Iterable[str], like: Path, n: int, out: Path, threads: int) -> None:
-    """Asks all peers, and goes on where an earlier call was ended."""
+    """Ask all peers, and go on where an earlier call was ended."""
     chosen = bench.Run.open(like).record.datasets
     done = {(each["peer"], each["question_id"]) for each in read_lines(out)}
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -129,19 +133,32 @@ def run_peers(names: Iterable[str], like: Path, n: int, out: Path, threads: int)
                     )
 
 
+def ask_clapnq(out: Path, answerable: int, unanswerable: int, threads: int) -> None:
+    """Ask LlamaIndex's default engine the first questions of CLAPNQ, and go on where an earlier call was ended."""
+    done = {line["question_id"] for line in read_compressed(out)} if out.exists() else set()
+    questions = take_turns(list(read_questions("clapnq").values()))
+    chosen = [one for one in questions if one["answerable"]][:answerable]
+    chosen += [one for one in questions if not one["answerable"]][:unanswerable]
+    left = [one for one in take_turns(chosen, "answerable") if one["id"] not in done]
+    with serve_weights(path_of(find(DEFAULT)), threads=threads) as server:
+        for told in ask_peer(PEERS["llamaindex"], "clapnq", left, server):
+            with gzip.open(out, "at", encoding="utf-8") as file:
+                print(json.dumps(told), file=file)
+
+
 def read_questions(dataset: str) -> dict[str, Any]:
-    """The questions of a set by their ids."""
+    """Return the questions of a set by their ids."""
     with gzip.open(data_folder() / dataset / "questions.jsonl.gz", "rt", encoding="utf-8") as lines:
         return {str(each["id"]): each for each in map(json.loads, lines)}
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """What has been written down so far."""
+    """Return what has been written down so far."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def collect_outcomes(path: Path, like: Path) -> Report:
-    """The outcomes of the peers, and of the run's methods on the questions that peers were asked."""
+    """Return the outcomes of the peers, and of the run's methods on the questions that peers were asked."""
     lines = read_lines(path)
     asked = {(line["dataset"], line["question_id"]) for line in lines}
     known = {name: read_questions(name) for name in MULTI_HOP}
@@ -156,7 +173,7 @@ def collect_outcomes(path: Path, like: Path) -> Report:
 
 
 def main() -> None:
-    """Does what the command line says."""
+    """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run")
@@ -164,6 +181,11 @@ def main() -> None:
     running.add_argument("--n", type=int, default=10, help="questions of each set")
     running.add_argument("--out", type=Path, required=True)
     running.add_argument("--threads", type=int, default=2)
+    sentences = commands.add_parser("clapnq")
+    sentences.add_argument("--out", type=Path, required=True)
+    sentences.add_argument("--answerable", type=int, default=40)
+    sentences.add_argument("--unanswerable", type=int, default=30)
+    sentences.add_argument("--threads", type=int, default=2)
     reporting = commands.add_parser("report")
     reporting.add_argument("answers", type=Path)
     reporting.add_argument("--json", type=Path, help="a file for the outcomes, without texts")
@@ -172,6 +194,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.command == "run":
         run_peers(given.peers, given.like, given.n, given.out, given.threads)
+    elif given.command == "clapnq":
+        ask_clapnq(given.out, given.answerable, given.unanswerable, given.threads)
     else:
         report = collect_outcomes(given.answers, given.like)
         if given.json:

@@ -56,7 +56,7 @@ class AgenticRag:
         self._graph = build_graph(model, retrieve_passages, definitions)
 
     def ask(self, question: str) -> dict[str, Any]:
-        """The last message as the answer, or why there is none."""
+        """Return the last message as the answer, or why there is none."""
         self.searches = 0
         asked = {"messages": [{"role": "user", "content": question}]}
         try:
@@ -68,12 +68,12 @@ class AgenticRag:
 
 
 def split_words(text: str) -> list[str]:
-    """The lower-case words of a text."""
+    """Return the lower-case words of a text."""
     return re.findall(r"\w+", text.lower())
 
 
 def build_graph(model: Any, retriever_tool: Any, definitions: str) -> Any:
-    """The page's nodes with our model and retriever, and the edges between them."""
+    """Return the page's nodes with our model and retriever, and the edges between them."""
     page: dict[str, Any] = {
         "BaseModel": BaseModel,
         "Field": Field,
@@ -99,7 +99,7 @@ def build_graph(model: Any, retriever_tool: Any, definitions: str) -> Any:
 
 
 def main() -> None:
-    """Answers until standard input ends."""
+    """Answer until standard input ends."""
     corpus, url, definitions = sys.argv[1:4]
     agent = AgenticRag(corpus, url, Path(definitions).read_text(encoding="utf-8"))
     print(json.dumps({"ready": True}), flush=True)

@@ -22,7 +22,7 @@ from beliefrag.settings import Settings
 
 
 def make_settings(url: str) -> Settings:
-    """The settings of lean on a model server. No settings file and no variable changes them."""
+    """Return the settings of lean on a model server. No settings file and no variable changes them."""
     return Settings(
         model="embedded",
         base_url=url,
@@ -37,7 +37,7 @@ def make_settings(url: str) -> Settings:
 
 
 def ask_lean(rag: BeliefRAG, question: str) -> dict[str, Any]:
-    """The answer and the number of searches, or why there is no answer. A declined question has an empty answer."""
+    """Return the answer and the number of searches, or why there is none. A declined question has an empty answer."""
     try:
         result = rag.ask(question)
     except Exception as error:
@@ -49,7 +49,7 @@ def ask_lean(rag: BeliefRAG, question: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answers until standard input ends."""
+    """Answer until standard input ends."""
     corpus, url = sys.argv[1:3]
     with BeliefRAG(passages=load_passages(Path(corpus)), settings=make_settings(url)) as rag:
         print(json.dumps({"ready": True}), flush=True)

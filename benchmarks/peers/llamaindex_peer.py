@@ -34,7 +34,7 @@ class CountingRetriever(BaseRetriever):
 
 
 def build_engine(corpus: str, url: str, kind: str) -> tuple[Any, CountingRetriever]:
-    """The query engine over a corpus, and its retriever."""
+    """Return the query engine over a corpus, and its retriever."""
     llm = OpenAILike(
         model="embedded", api_base=url, api_key="none", is_chat_model=True, context_window=4096, timeout=600,
         max_retries=0, temperature=0,
@@ -56,14 +56,16 @@ def build_engine(corpus: str, url: str, kind: str) -> tuple[Any, CountingRetriev
 
 
 def main() -> None:
-    """Answers until standard input ends."""
+    """Answer until standard input ends."""
     corpus, url, kind = sys.argv[1:4]
     engine, retriever = build_engine(corpus, url, kind)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         retriever.searches = 0
         try:
-            told: dict[str, Any] = {"answer": str(engine.query(json.loads(line)["question"]))}
+            reply = engine.query(json.loads(line)["question"])
+            read = dict.fromkeys(each.node.node_id for each in reply.source_nodes)
+            told: dict[str, Any] = {"answer": str(reply), "sources": list(read)}
         except Exception as error:
             told = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
         print(json.dumps(told | {"searches": retriever.searches}), flush=True)

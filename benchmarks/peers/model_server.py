@@ -42,14 +42,14 @@ class ModelServer:
     resets: int = 0
 
     def reset(self) -> None:
-        """Begins to count anew. A call that is still under way, whose client gave up, is not counted when it ends."""
+        """Begin to count anew. A call that is still under way, whose client gave up, is not counted when it ends."""
         self.calls = self.tokens = 0
         self.processor_seconds = 0.0
         self.errors = []
         self.resets += 1
 
     def count(self, reply: Mapping[str, Any], processor_seconds: float, resets: int) -> None:
-        """Counts a call that began after so many resets."""
+        """Count a call that began after so many resets."""
         if resets != self.resets:
             return
         self.calls += 1
@@ -60,7 +60,7 @@ class ModelServer:
 
 
 def read_written_call(body: Mapping[str, Any], reply: dict[str, Any]) -> None:
-    """Makes a tool call of a reply that is nothing but one in JSON, in a code block or bare."""
+    """Make a tool call of a reply that is nothing but one in JSON, in a code block or bare."""
     names = {each["function"]["name"] for each in body.get("tools") or ()}
     for choice in reply.get("choices") or ():
         message = choice["message"]
@@ -80,7 +80,7 @@ def read_written_call(body: Mapping[str, Any], reply: dict[str, Any]) -> None:
 
 @contextmanager
 def serve_weights(weights: Path, *, threads: int) -> Iterator[ModelServer]:
-    """Loads the weights and serves them on a loopback port for the length of a `with` block."""
+    """Load the weights and serve them on a loopback port for the length of a `with` block."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import xllamacpp  # noqa: PLC0415 - heavy, and read after the variable above is set
 
@@ -126,7 +126,7 @@ def serve_weights(weights: Path, *, threads: int) -> Iterator[ModelServer]:
             self.wfile.write(sent)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the base class
-            """Says nothing: results go to standard output."""
+            """Log nothing: results go to standard output."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -55,7 +55,7 @@ class Outcome:
 
 
 def score_peer(line: Mapping[str, Any], answers: Sequence[str]) -> Outcome:
-    """The outcome of a line that a peer's answer was written down in."""
+    """Return the outcome of a line that a peer's answer was written down in."""
     answer = line.get("answer") or ""
     return Outcome(
         system=line["peer"],
@@ -73,7 +73,7 @@ def score_peer(line: Mapping[str, Any], answers: Sequence[str]) -> Outcome:
 
 
 def score_method(episode: Episode) -> Outcome:
-    """The outcome of an episode of a run."""
+    """Return the outcome of an episode of a run."""
     return Outcome(
         system=episode.key.method,
         dataset=episode.key.dataset,
@@ -97,7 +97,7 @@ class Report:
     outcomes: Sequence[Outcome]
 
     def table(self) -> str:
-        """A row for each system, with lean's F1 less its own on the same questions and the 95 % interval.
+        """Return a row for each system, with lean's F1 less its own on the same questions and the 95 % interval.
 
         All figures are means but the medians of seconds, which are those of all questions, failures too.
         """
@@ -135,12 +135,12 @@ class Report:
         return f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
 
     def as_json(self) -> dict[str, Any]:
-        """Titles and outcomes. Neither questions nor answers nor passages are in it."""
+        """Return titles and outcomes. Neither questions nor answers nor passages are in it."""
         return {"titles": dict(self.titles), "outcomes": [asdict(each) for each in self.outcomes]}
 
 
 def _average_seconds(values: Sequence[float | None]) -> tuple[str, str]:
-    """The median and the mean; neither is given where the seconds of a question are unknown."""
+    """Return the median and the mean; neither is given where the seconds of a question are unknown."""
     known = [each for each in values if each is not None]
     return (f"{median(known):.1f}", f"{mean(known):.1f}") if len(known) == len(values) else ("-", "-")
 

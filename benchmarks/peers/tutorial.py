@@ -36,7 +36,7 @@ _BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
 def prepare_tutorial(folder: Path) -> Path:
-    """Gives a Python file with the page's definitions; the page is fetched where the folder does not have it.
+    """Return a Python file with the page's definitions; the page is fetched where the folder does not have it.
 
     Raises:
         SystemExit: The page cannot be fetched, or it is another one.
@@ -58,7 +58,7 @@ def prepare_tutorial(folder: Path) -> Path:
 
 
 def cut_definitions(page: str) -> str:
-    """The prompts, the grading scheme and the nodes in the Python blocks of the page, in its order."""
+    """Return the prompts, the grading scheme and the nodes in the Python blocks of the page, in its order."""
     found = []
     for block in _BLOCK.finditer(page):
         source = textwrap.dedent(block[2])

@@ -1,4 +1,4 @@
-"""Takes docs/images/app.png: a question about examples/handbook on the page to ask in, in Debian's chromium.
+"""Take docs/images/app.png: a question about examples/handbook on the page to ask in, in Debian's chromium.
 
 The model is a script. Run it again whenever the page changes: python docs/images/make_app_png.py
 """
@@ -24,11 +24,12 @@ VERDICT = {"unhelpful_doc_ids": [], "support": 0.95, "conflict": 0.0, "gap": 0.0
 SCRIPT = [
     {"purpose": "verifier", "reply": VERDICT, "repeat": True},
     {"purpose": "answer", "reply": "Mirjam Dahl", "repeat": True},
+    {"purpose": "write", "reply": "The finance office is led by Mirjam Dahl.", "repeat": True},
 ]
 
 
 def take(target: Path) -> None:
-    """Takes the picture."""
+    """Take the picture."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.jsonl"
         script.write_text("\n".join(json.dumps(line) for line in SCRIPT), encoding="utf-8")
@@ -46,7 +47,7 @@ def take(target: Path) -> None:
 
 
 def take_answer(address: str) -> Image.Image:
-    """Asks the question, opens its last quote, and gives what is seen."""
+    """Ask the question, open its last quote, and return what is seen."""
     root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=root)

@@ -1,61 +1,61 @@
-"""Draws the two pictures of docs/architecture.md: the way of one question and the way of one benchmark episode.
+"""Draw the two pictures of docs/architecture.md: the loop as it runs by default, and the rooms of the code.
 
-Every box names the file that does the step; a test checks that these files exist. Run it after a change:
+Every box names the files that it is about; a test checks that they exist. Run it after a change:
 python docs/images/make_ways_svg.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-WIDTH, BOX, ROW, GAP = 760, 46, 68, 24
+WIDTH, LEFT, BOX, ROW = 500, 64, 52, 72
 STYLE = (
-    "text{font-family:system-ui,sans-serif;font-size:14px;fill:#1f2933}"
-    ".file{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;fill:#52606d}"
+    "text{font-family:system-ui,sans-serif;font-size:16px;fill:#1f2933}"
+    ".file{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12.5px;fill:#52606d}"
+    ".back text{fill:#24527a;font-size:14px}"
     "rect{fill:#f5f7fa;stroke:#7b8794}.loop rect{fill:#e6f0fa;stroke:#3b7cb8}"
-    "path{stroke:#7b8794;fill:none;stroke-width:1.5}.back{stroke:#3b7cb8}"
+    "path{stroke:#7b8794;fill:none;stroke-width:1.5}.back path{stroke:#3b7cb8}"
 )
 
 
 @dataclass(frozen=True)
 class Box:
-    """One step: what happens, and in which file of src/beliefrag."""
+    """What happens or is kept, and in which files or folders of src/beliefrag."""
 
     words: str
-    file: str
+    files: tuple[str, ...]
     in_loop: bool = False
-    """Whether the step is made again and again until the episode ends."""
+    """Whether it is done again and again until the episode ends."""
 
 
-QUESTION = (
-    Box("The options become settings", "cli/ask.py"),
-    Box("Model, prompts, verifier form and calibration are opened", "opening.py"),
-    Box("The documents become an index that can be searched", "retrieval/protocol.py"),
-    Box("The method measures the evidence; it may ask the model", "methods/beliefrag.py", in_loop=True),
-    Box("A prompt is filled in, asked and its reply read", "engine/calls.py", in_loop=True),
-    Box("Diagnostics, belief and probabilities lead to a decision", "policy/decide.py", in_loop=True),
-    Box("The loop carries out the action, within the budget", "engine/loop.py", in_loop=True),
-    Box("Steps and ending become one record", "record.py"),
-    Box("The terminal shows them", "cli/ask.py"),
+LOOP = (
+    Box("A question", ("cli/ask.py", "web/http", "client.py")),
+    Box("Search the documents, follow names", ("retrieval/linked",), in_loop=True),
+    Box("Choose the best sentences of what was found", ("answering/packing.py",), in_loop=True),
+    Box("Ask the model once for an answer", ("engine/calls.py", "models"), in_loop=True),
+    Box("Measure: draft and evidence give diagnostics", ("verifiers/reading.py",), in_loop=True),
+    Box("Believe: six beliefs, two probabilities", ("policy/belief.py",), in_loop=True),
+    Box("Decide: the first rule that applies", ("policy/decide.py",), in_loop=True),
+    Box("Answer with quotes, or decline", ("engine/loop.py", "record.py")),
 )
-EPISODE = (
-    Box("A specification names datasets, methods and questions", "bench/setup.py"),
-    Box("The same engine is opened, once for all episodes", "opening.py"),
-    Box("The runner takes the next question, without its gold answer", "bench/runner.py", in_loop=True),
-    Box("The loop runs the method, as for any question", "engine/loop.py", in_loop=True),
-    Box("The result is scored against the gold answer", "bench/metrics.py", in_loop=True),
-    Box("The judge says whether the answer is right, if it is asked", "bench/judge.py", in_loop=True),
-    Box("The episode is written as one line and is on disk", "runs/run_files.py", in_loop=True),
-    Box("The numbers get their intervals", "runs/summary.py"),
-    Box("Tables and figures are written", "report/run_report.py"),
+ROOMS = (
+    Box("People and programs", ("cli", "web", "integrations", "doctor.py")),
+    Box("Experiments", ("reproduce.py", "studies", "calibrate.py", "bench", "report")),
+    Box("Putting the parts together", ("client.py", "opening.py", "calibration", "runs")),
+    Box("The loop and the methods", ("methods", "engine", "verifiers", "answering")),
+    Box("Models and documents", ("prompts", "models", "retrieval")),
+    Box("What is recorded and set", ("explanation.py", "record.py", "settings.py")),
+    Box("The paper's method, pure", ("policy",), in_loop=True),
+    Box("Values and errors", ("registry.py", "types.py", "errors.py")),
 )
 
 
-def draw(title: str, boxes: tuple[Box, ...]) -> str:
-    """The picture as SVG: boxes from top to bottom, with an arrow back around those of the loop."""
+def draw(title: str, boxes: tuple[Box, ...], back: str) -> str:
+    """Return the picture as SVG: boxes from top to bottom, with an arrow back around those of the loop."""
     height = ROW * len(boxes) + 8
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
@@ -63,26 +63,32 @@ def draw(title: str, boxes: tuple[Box, ...]) -> str:
         '<rect x="0" y="0" width="100%" height="100%" style="fill:#fff;stroke:none"/>',
     ]
     for place, box in enumerate(boxes):
-        top = 8 + ROW * place
+        top = 12 + ROW * place
         group = ' class="loop"' if box.in_loop else ""
         parts.append(
-            f'<g{group}><rect x="60" y="{top}" width="{WIDTH - 76}" height="{BOX}" rx="8"/>'
-            f'<text x="76" y="{top + 28}">{escape(box.words)}</text>'
-            f'<text class="file" x="{WIDTH - 32}" y="{top + 28}" text-anchor="end">{escape(box.file)}</text></g>'
+            f'<g{group}><rect x="{LEFT}" y="{top}" width="{WIDTH - LEFT - 12}" height="{BOX}" rx="8"/>'
+            f'<text x="{LEFT + 14}" y="{top + 22}">{escape(box.words)}</text>'
+            f'<text class="file" x="{LEFT + 14}" y="{top + 42}">{escape(" · ".join(box.files))}</text></g>'
         )
         if place + 1 < len(boxes):
-            middle = WIDTH // 2
-            parts.append(f'<path d="M{middle} {top + BOX}v{ROW - BOX}m-5 -6l5 6l5 -6"/>')
+            parts.append(f'<path d="M{(WIDTH + LEFT) // 2} {top + BOX}v{ROW - BOX}m-5 -6l5 6l5 -6"/>')
+    return "\n".join([*parts, *(_arrow_back(boxes, back) if back else ()), "</svg>\n"])
+
+
+def _arrow_back(boxes: tuple[Box, ...], words: str) -> Iterator[str]:
     first = next(place for place, box in enumerate(boxes) if box.in_loop)
     last = max(place for place, box in enumerate(boxes) if box.in_loop)
-    low, high = 8 + ROW * last + BOX // 2, 8 + ROW * first + BOX // 2
-    parts.append(f'<path class="back" d="M60 {low}H{GAP}V{high}H58m-6 -5l6 5l-6 5"/>')
-    return "\n".join([*parts, "</svg>\n"])
+    low, high = 12 + ROW * last + BOX // 2, 12 + ROW * first + BOX // 2
+    middle = (low + high) // 2
+    yield (
+        f'<g class="back"><path d="M{LEFT} {low}H34V{high}H{LEFT - 2}m-6 -5l6 5l-6 5"/>'
+        f'<text x="22" y="{middle}" transform="rotate(-90 22 {middle})" text-anchor="middle">{escape(words)}</text></g>'
+    )
 
 
 PICTURES = {
-    "way_of_a_question.svg": draw("The way of one question", QUESTION),
-    "way_of_an_episode.svg": draw("The way of one benchmark episode", EPISODE),
+    "way_of_a_question.svg": draw("The loop, as it runs by default", LOOP, "if another search is likely to help"),
+    "architecture.svg": draw("The rooms of the code; imports go down", ROOMS, ""),
 }
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def collect(
     """Visit states on labelled questions, and record the answer that each state would give. This asks a model.
 
     The methods of `spec` are not used: `method` is the one whose states are collected, beliefrag or lean. Lean searches
-    where its first answer is unsure, so that `fit` learns what a search is worth, unless `searches` is off. The other
+    where its first answer is unsure so that `fit` learns what a search is worth, unless `searches` is off. The other
     arguments are those of `bench.run`; a call with the same ones continues a run that was stopped.
     """
     states = collection_spec(spec, method=method, searches=searches)
@@ -154,7 +154,7 @@ def risk(
     """
     targets = sorted({max_error} if isinstance(max_error, float | int) else set(max_error))
     if not thresholds.abstain:
-        raise SettingsError("A policy that never abstains keeps to no bound.", remedy="Set thresholds.abstain to true.")
+        raise SettingsError("An error bound needs a policy that can abstain.", remedy="Set thresholds.abstain to true.")
     path = Path(out) if out is not None else None
     if path:
         _require_own_file(path, str(artifact))
@@ -201,7 +201,7 @@ def tune(
     file of the table.
     """
     if max_tokens is not None and min_quality is not None:
-        raise SettingsError("A token budget and a least quality are two goals.", remedy="Give one or the other.")
+        raise SettingsError("A token budget and a minimum quality cannot be combined.", remedy="Give one or the other.")
     label = parse_label(measure)
     record, trajectories = read_trajectories(Path(run), *RECORDING)
     conditions = conditions_of_run(record)
@@ -346,7 +346,7 @@ def auto(
 
 
 def _read_feedback(file: str | Path | None, passages: Sequence[Passage]) -> tuple[tuple[Dataset, ...], tuple[str, ...]]:
-    """Return the questions of a file that have a right answer, and why there are none."""
+    """Return the questions of a file that have a right answer, or why it has none."""
     try:
         return (() if file is None else (load_user_questions(Path(file), passages),)), ()
     except DataError as error:
@@ -401,4 +401,4 @@ def _require_own_file(path: Path, artifact: str) -> None:
     own = Path(artifact).expanduser()
     is_own = artifact not in shipped_artifacts() and own.exists() and path.exists() and path.samefile(own)
     if path.exists() and not is_own:
-        raise SettingsError(f"{path} is there already.", remedy="Name another file with --out.")
+        raise SettingsError(f"{path} already exists.", remedy="Name another file with --out.")

@@ -97,30 +97,33 @@ class BeliefRAG:
         """Return a conversation: follow-up questions may refer to what was asked and answered before."""
         return Conversation(self)
 
-    def ask(self, question: str, *, history: Sequence[Turn] = ()) -> Episode:
+    def ask(self, question: str, *, history: Sequence[Turn] = (), where: str | None = None) -> Episode:
         """Answer a question. A failure is an outcome too: look at `outcome` before using `answer`.
 
         Args:
             question: What is asked; it may refer to the history.
             history: The turns before it, the latest last; `conversation` keeps them by itself.
+            where: Limits its searches by metadata, beside what limits all of them.
         """
-        episode = self._worker.submit(self._episode(question, history))
+        episode = self._worker.submit(self._episode(question, history, where))
         try:
             return episode.result()
         finally:
             # After an interrupt no caller waits for the answer, so none should pay for it.
             episode.cancel()
 
-    async def aask(self, question: str, *, history: Sequence[Turn] = ()) -> Episode:
+    async def aask(self, question: str, *, history: Sequence[Turn] = (), where: str | None = None) -> Episode:
         """Like `ask`, without blocking the caller's event loop. Cancelling it stops paying for model calls."""
-        return await asyncio.wrap_future(self._worker.submit(self._episode(question, history)))
+        return await asyncio.wrap_future(self._worker.submit(self._episode(question, history, where)))
 
-    async def stream(self, question: str, *, history: Sequence[Turn] = ()) -> AsyncGenerator[Progress, None]:
+    async def stream(
+        self, question: str, *, history: Sequence[Turn] = (), where: str | None = None
+    ) -> AsyncGenerator[Progress, None]:
         """Yield the episode as it begins, calls that start, steps that end, the answer as it is written, the whole."""
         here = asyncio.get_running_loop()
         queue: asyncio.Queue[Progress | None] = asyncio.Queue()
         put = queue.put_nowait
-        producer = self._start(question, history, lambda progress: here.call_soon_threadsafe(put, progress))
+        producer = self._start(question, history, where, lambda progress: here.call_soon_threadsafe(put, progress))
         try:
             while (progress := await queue.get()) is not None:
                 yield progress
@@ -128,10 +131,12 @@ class BeliefRAG:
         finally:
             producer.cancel()
 
-    def events(self, question: str, *, history: Sequence[Turn] = ()) -> Generator[Progress, None, None]:
+    def events(
+        self, question: str, *, history: Sequence[Turn] = (), where: str | None = None
+    ) -> Generator[Progress, None, None]:
         """Like `stream`, for callers without an event loop. Closing the generator stops paying for model calls."""
         queue: SimpleQueue[Progress | None] = SimpleQueue()
-        producer = self._start(question, history, queue.put)
+        producer = self._start(question, history, where, queue.put)
         try:
             while (progress := queue.get()) is not None:
                 yield progress
@@ -192,23 +197,26 @@ class BeliefRAG:
             raise SettingsError("The question is empty.", remedy="Ask something.")
         return Question(question)
 
-    def _start(self, question: str, history: Sequence[Turn], put: Callable[[Progress | None], object]) -> Future[None]:
+    def _start(
+        self, question: str, history: Sequence[Turn], where: str | None, put: Callable[[Progress | None], object]
+    ) -> Future[None]:
         """Start an episode on the worker; `put` gets what the loop yields, and None at the end."""
         from beliefrag.engine import loop
 
         async def produce() -> None:
-            stream = loop.run(self._check(question), self._assembly.method, self._assembly.harness, history)
-            async for progress in stream:
+            checked, assembly = self._check(question), await asyncio.to_thread(self._assembly.limit, where)
+            async for progress in loop.run(checked, assembly.method, assembly.harness, history):
                 put(progress)
 
         producer = self._worker.submit(produce())
         producer.add_done_callback(lambda _: put(None))
         return producer
 
-    async def _episode(self, question: str, history: Sequence[Turn]) -> Episode:
+    async def _episode(self, question: str, history: Sequence[Turn], where: str | None) -> Episode:
         from beliefrag.engine import loop
 
-        return await loop.play(self._check(question), self._assembly.method, self._assembly.harness, history)
+        checked, assembly = self._check(question), await asyncio.to_thread(self._assembly.limit, where)
+        return await loop.play(checked, assembly.method, assembly.harness, history)
 
 
 class Conversation:
@@ -226,23 +234,23 @@ class Conversation:
         self._rag = rag
         self.turns: tuple[Turn, ...] = ()
 
-    def ask(self, question: str) -> Episode:
+    def ask(self, question: str, *, where: str | None = None) -> Episode:
         """Answer a question as `BeliefRAG.ask` does, and keep it as a turn unless it failed."""
-        return self._keep(self._rag.ask(question, history=self.turns))
+        return self._keep(self._rag.ask(question, history=self.turns, where=where))
 
-    async def aask(self, question: str) -> Episode:
+    async def aask(self, question: str, *, where: str | None = None) -> Episode:
         """Like `ask`, without blocking the caller's event loop."""
-        return self._keep(await self._rag.aask(question, history=self.turns))
+        return self._keep(await self._rag.aask(question, history=self.turns, where=where))
 
-    async def stream(self, question: str) -> AsyncGenerator[Progress, None]:
+    async def stream(self, question: str, *, where: str | None = None) -> AsyncGenerator[Progress, None]:
         """Yield what `BeliefRAG.stream` does, and keep the turn."""
-        async with contextlib.aclosing(self._rag.stream(question, history=self.turns)) as stream:
+        async with contextlib.aclosing(self._rag.stream(question, history=self.turns, where=where)) as stream:
             async for progress in stream:
                 yield self._keep(progress)
 
-    def events(self, question: str) -> Generator[Progress, None, None]:
+    def events(self, question: str, *, where: str | None = None) -> Generator[Progress, None, None]:
         """Yield what `BeliefRAG.events` does, and keep the turn."""
-        with contextlib.closing(self._rag.events(question, history=self.turns)) as events:
+        with contextlib.closing(self._rag.events(question, history=self.turns, where=where)) as events:
             for progress in events:
                 yield self._keep(progress)
 

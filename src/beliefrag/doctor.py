@@ -33,7 +33,7 @@ from beliefrag.settings import Settings, cache_dir, load_settings
 from beliefrag.verifiers import DRAFT_FORMS, VERIFIERS, build_verifier
 
 _LITTLE_SPACE = 2_000_000_000
-_PATIENCE = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 class CheckState(StrEnum):
@@ -127,7 +127,7 @@ def _check_model(settings: Settings, *, forget: bool) -> Iterator[Finding]:
         model = open_provider(
             settings.model,
             base_url=settings.base_url,
-            timeout=min(settings.timeout, _PATIENCE),
+            timeout=min(settings.timeout, _TIMEOUT_SECONDS),
             context=settings.context,
             threads=settings.threads,
             options=settings.models,

@@ -5,9 +5,10 @@ This is the one place that turns codes into words, for every surface and for the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from beliefrag.policy import PRIOR
 from beliefrag.record import UNCALIBRATED, Episode, Outcome, Step
 from beliefrag.types import Action, Belief, CitationRole, Comparison
 
@@ -37,6 +38,7 @@ _BEST_ANSWER = "; give the best answer from what there is"
 _REASONS = {
     "abstain": "the evidence is inadequate and no search is worth making",
     "abstain-nothing-found": "no passage was found to answer from, and no search is worth making",
+    "abstain-unsupported": "the evidence supports no sentence of the answer that was written",
     "abstain-own-count": "no passage states the number, and a count over the passages that were read would be too low",
     "abstain-unsure": "not sure enough to answer",
     "answer": "the question can be answered now",
@@ -63,6 +65,7 @@ _REASONS = {
     "finish-rewrite": "the query was rewritten; search with it",
     "prune:in-part": "the passages found settle the question only in part",
     "retrieve": "not answerable yet, and another search is worth it",
+    "retrieve:collection": "the question is about the whole collection, of which more can be read",
     "retrieve:corrected-query": "search with the corrected query",
     "retrieve:largest-drop": "search once, and cut at the largest drop",
     "retrieve:latest-sentence": "search for the latest sentence of the reasoning",
@@ -84,12 +87,15 @@ _REASONS = {
     "stop:not-worth": f"another search is not worth it{_BEST_ANSWER}",
     "stop:nothing-missing": f"the query writer finds nothing left to search for{_BEST_ANSWER}",
 }
+DECLINED = "Declined: the documents do not answer this clearly enough."
+_FOUND = ((0.4, "most"), (0.2, "part"))
+"""How much is there from which sufficiency on: docs/results/diagnostics.md has the share of the needed passages."""
 _MOST_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Three lines about an episode that has ended."""
+    """An episode that has ended, in words."""
 
     searched: str
     """Why it searched, and how often."""
@@ -97,6 +103,8 @@ class Explanation:
     """Why it stopped."""
     would_change: str
     """What would change its mind."""
+    notes: tuple[str, ...] = ()
+    """Sentences that belong beside the answer: what is missing, unread or removed, a guarantee."""
 
 
 def describe_reason(code: str, comparisons: Sequence[Comparison] = ()) -> str:
@@ -112,8 +120,10 @@ def describe_reason(code: str, comparisons: Sequence[Comparison] = ()) -> str:
 def describe_belief(belief: Belief | None, answerability: float | None) -> str:
     """Return in words what the evidence is worth, and how likely an answer from it is right."""
     parts = []
-    if belief is not None:
-        found = "most" if belief.sufficiency >= 0.6 else "part" if belief.sufficiency >= 0.4 else "little"
+    if belief is not None and replace(belief, cost=PRIOR.cost) == PRIOR:
+        parts.append("nothing has been read yet")
+    elif belief is not None:
+        found = next((words for least, words in _FOUND if belief.sufficiency >= least), "little")
         parts.append(f"{found} of what is needed is there")
         if belief.conflict >= 0.5:
             parts.append("it contradicts itself")
@@ -137,15 +147,39 @@ def explain_episode(
         episode: An episode that has ended.
         uncovered: Words of the question that occur in no passage that was read.
         name_options: Whether to name the options of the command line that change the end.
-        whole: Whether the question is about the whole collection, so that the part that was read is named.
+        whole: Whether the question is about the whole collection so that a note names the part that was read.
     """
     would_change = _explain_change(episode, uncovered, name_options=name_options)
     searched = _explain_searches(episode.steps)
     if episode.carried:
         searched += ", with the passages of an earlier answer at hand"
-    if whole and episode.collection is not None:
-        searched += f"; {len(episode.sources)} of {episode.collection:,} passages were read"
-    return Explanation(searched, _explain_end(episode), would_change)
+    notes = tuple(_explain_notes(episode, uncovered, whole=whole))
+    return Explanation(searched, _explain_end(episode), would_change, notes)
+
+
+def _explain_notes(episode: Episode, uncovered: Sequence[str], *, whole: bool) -> Iterator[str]:
+    if episode.outcome is Outcome.ABSTAINED and ask_back(episode) is None:
+        yield _describe_missing(episode, uncovered)
+    if episode.outcome is Outcome.STOPPED:
+        yield "This is the best answer found, not one to rely on."
+    if episode.left_out:
+        yield f"Left out: {describe_left_out(episode.left_out)}."
+    if whole and episode.collection is not None and len(episode.sources) < episode.collection:
+        yield f"Only {len(episode.sources)} of {episode.collection:,} passages were read."
+    if guarantee := episode.made_with.get("guarantee"):
+        yield f"{guarantee[:1].upper()}{guarantee[1:]}."
+
+
+def _describe_missing(episode: Episode, uncovered: Sequence[str]) -> str:
+    if not episode.sources:
+        return "Missing: no passage matches the words of the question."
+    if episode.reason == "abstain-own-count":
+        return "Missing: no passage states the number, and not all passages were read."
+    if not uncovered:
+        return "Missing: the passages read mention the subject, but none states the answer clearly."
+    quoted = [f"\u201c{word}\u201d" for word in uncovered[:_MOST_WORDS]]
+    named = " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+    return f"Missing: no passage read mentions {named}."
 
 
 def describe_left_out(count: int) -> str:
@@ -162,7 +196,7 @@ def ask_back(episode: Episode) -> str | None:
         return None
     if " " in unclear or unclear.lower() in {"why", "how", "what", "who", "when", "where", "which"}:
         return "What is the question about? Name a person, a place or a thing to look for."
-    return f"What does \u201c{unclear}\u201d stand for? Ask again and name it."
+    return f"What does \u201c{unclear}\u201d refer to? Ask again and name it."
 
 
 def _explain_searches(steps: Sequence[Step]) -> str:
@@ -191,7 +225,7 @@ def _explain_end(episode: Episode) -> str:
 def describe_confidence(episode: Episode) -> str:
     """Return how likely the answer or the guess is right, and whether that is no more than an estimate."""
     if episode.answerability is None:
-        return "unknown"
+        return "no probability: the method gives none"
     likely = f"{episode.answerability:.0%} likely right"
     return f"{likely}, an {UNCALIBRATED}" if episode.calibrated is False else likely
 

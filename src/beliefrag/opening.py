@@ -404,7 +404,10 @@ def assemble_by_groups(
     """
     choice = RETRIEVERS.choose(plan_search(settings, settings.method).retriever, settings.retrievers)
     name = settings.method.partition(":")[0]
-    engine = engine or open_engine(settings, identities={name: known_identity(choice)})
+    # A reply from the cache would tell a client that another one has asked the same of the same passages.
+    engine = engine or open_engine(
+        settings.model_copy(update={"cache": False}), identities={name: known_identity(choice)}
+    )
     whole = PassageSource(docs=docs, index=index, progress=progress, reading=settings.reading)
     passages = whole.open_index()
     assemblies = {}
@@ -415,7 +418,7 @@ def assemble_by_groups(
             found = open_retriever(choice, own)
         except CorpusError as problem:
             raise SettingsError(
-                f"The retriever {choice.name!r} searches one index for all, so no rights can hold in it.",
+                f"The retriever {choice.name!r} searches one index for all clients, so access rules cannot apply.",
                 remedy="Leave [[access.tokens]] out, or choose another retriever.",
             ) from problem
         assemblies[groups] = _search_in(engine, found, own, closes_retriever=True).limit(where)
@@ -615,7 +618,7 @@ class _AbsentModel:
     identity: str
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        raise ModelError(f"The model {self.identity} is not here.", remedy="Run without --replay.")
+        raise ModelError(f"The model {self.identity} is not available in a replay.", remedy="Run without --replay.")
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -192,11 +192,13 @@ class Step(_Record):
 
 
 class AnswerSentence(_Record):
-    """A sentence of an answer in whole sentences, which stands in the evidence."""
+    """A sentence of an answer in whole sentences, supported by the evidence."""
 
     text: str
     support: Share
-    """The share of its content words that stand in the sentences that it cites."""
+    """The share of its content words that occur in the sentences that it cites."""
+    probability: Share | None = None
+    """That of the answer times the support: not fitted. Items of a list have none."""
     cites: tuple[NonNegativeInt, ...]
     """Their places among the citations of the episode, counted from 0."""
 
@@ -315,7 +317,7 @@ class Episode(EpisodeSummary):
     collection: NonNegativeInt | None = None
     """How many passages there were to search, where that is known."""
     standalone: str = ""
-    """The question as it was rewritten to stand alone; empty if it was asked as it is."""
+    """The question as it was understood: rewritten to stand alone, or without slips of typing; empty if unchanged."""
     carried: tuple[Hit, ...] = ()
     """The passages of earlier turns that the episode began with, and the scores at which they were found."""
     answer: str | None = None
@@ -386,13 +388,14 @@ class Episode(EpisodeSummary):
 
     def without_texts(self) -> Episode:
         """Return the episode as a run keeps it: without the benchmark's text and what the run's record has."""
-        text = self.question.text
+        text = self.asked
         error = self.error
         if error is not None:
             error = error.model_copy(update={"message": hide_question(error.message, text)})
         return self.model_copy(
             update={
                 "question": Question("", self.question.id),
+                "standalone": "",
                 "model": "",
                 "budget": None,
                 "thresholds": {},

@@ -18,11 +18,12 @@ from beliefrag.bench.questions import TRAIN
 from beliefrag.bench.setup import RunSpec, collection_spec
 from beliefrag.calibration import Artifact, load_artifact
 from beliefrag.opening import run_to_end
-from beliefrag.report.beside_paper import Drawn, Part, draw_beside, tables_beside_paper, write_report
+from beliefrag.report.figure import open_figure
+from beliefrag.report.paper_comparison import Drawn, Part, draw_comparison, tables_with_paper, write_report
 from beliefrag.report.published import published_numbers
 from beliefrag.report.run_report import CHARGED_EACH_STEP, format_usage
 from beliefrag.report.table import Heading
-from beliefrag.runs.record import in_dollars
+from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.run_errors import DataError
 from beliefrag.runs.run_files import read_summaries
 from beliefrag.runs.states import Label
@@ -41,8 +42,6 @@ _TABLE_STUDY = "frontier"
 _FITTED_ON = SETS[0]
 _STATES = ("train", "dev")
 """The folders of the states that the calibration is fitted and chosen on."""
-_CANDIDATE = "published"
-"""The calibration that an estimate is made with before one is fitted: it shapes no estimate."""
 
 Play = Callable[[str, PreparedRun], bool]
 """Carries out a run of that name, and returns whether every episode has finished."""
@@ -78,9 +77,8 @@ class Reproduction:
     @property
     def calibrated_settings(self) -> Settings:
         """The settings of all runs but those that the calibration is fitted on."""
-        if self.settings.calibration or self.settings.borrow:
-            return self.settings
-        return self.settings.model_copy(update={"calibration": str(self.calibration)})
+        given = self.settings.calibration or self.settings.borrow
+        return self.settings.model_copy(update={} if given else {"calibration": str(self.calibration)})
 
     @property
     def label(self) -> Label:
@@ -99,7 +97,7 @@ class Reproduction:
         if missing:
             raise DataError(
                 f"{self.data} lacks {len(missing)} of {len(wanted)} datasets: {', '.join(missing)}.",
-                remedy=" ".join(map(self._describe_import, missing)),
+                remedy="; ".join(map(self._describe_import, missing)),
             )
         return {name: self.data / name for name in wanted}
 
@@ -109,7 +107,7 @@ class Reproduction:
         # Without files, an import takes them from the hub.
         files = "" if published.hub else " FILE..."
         source = "" if published.hub else f" ({published.expects} from {published.source})"
-        return f"beliefrag data import {name}{files}{corpus} --out {self.data / name}{source};"
+        return f"beliefrag data import {name}{files}{corpus} --out {self.data / name}{source}"
 
 
 def describe(wanted: Reproduction) -> Iterator[str]:
@@ -120,7 +118,8 @@ def describe(wanted: Reproduction) -> Iterator[str]:
         for name, spec in _collections(wanted).items():
             planned = replace(spec, preview=True)
             previews.append((name, bench.preview(planned, out=wanted.out / name, settings=wanted.settings)))
-        settings = wanted.settings.model_copy(update={"borrow": _CANDIDATE})
+        # Before one is fitted, any calibration will do: it shapes no estimate.
+        settings = wanted.settings.model_copy(update={"borrow": "published"})
     prepared = _prepare_studies(wanted, settings, preview=True)
     for name, why in prepared.left_out.items():
         yield f"the study {name} is left out: {why}"
@@ -128,19 +127,18 @@ def describe(wanted: Reproduction) -> Iterator[str]:
     for name, preview in previews:
         plan = preview.plan
         yield f"run {name}: {plan.total:,} episodes, {plan.left:,} left, {plan.estimate.calls:,} calls"
-    estimates = [preview.plan.estimate for _, preview in previews]
-    parts = [part for each in estimates for part in (each.methods, each.judge)]
+    parts = [part for _, each in previews for part in (each.plan.estimate.methods, each.plan.estimate.judge)]
     total = Usage(sum(p.calls for p in parts), sum(p.tokens_in for p in parts), sum(p.tokens_out for p in parts))
-    seconds = sum(each.seconds for each in estimates)
+    seconds = sum(each.plan.estimate.seconds for _, each in previews)
     record = previews[-1][1].record
-    money = in_dollars(record.model, record.price, total)
     yield f"all together, an estimate that can be off by a factor of two: {format_usage(total)}, judging included"
-    yield f"time: {format_duration(seconds)}; money: {money}"
+    yield f"time: {format_duration(seconds)}; money: {in_dollars(record.model, record.price, total)}"
 
 
 def carry_out(wanted: Reproduction, play: Play) -> tuple[list[Path], bool]:
     """Carry out what is left, and write the report. Return its files, and whether no episode is missing."""
-    wanted.folders()
+    # What a report lacks is found now and not after hours of calls.
+    open_figure((1, 1))
     # A second fit would carry another date, and a run refuses to go on with another calibration.
     if not wanted.is_fitted:
         _calibrate(wanted, play)
@@ -200,17 +198,16 @@ def _report(
     wanted: Reproduction, prepared: PreparedStudies, results: list[tuple[ChosenStudy, StudyResult]]
 ) -> list[Path]:
     parts: list[Part] = []
-    folder = prepared.folder("comparison")
-    summary = summarise(folder)
+    summary = summarise(prepared.folder("comparison"))
     if wanted.backbone:
-        parts += [Heading(f"Tables beside {wanted.backbone}"), *tables_beside_paper(summary, wanted.backbone)]
+        parts += [Heading(f"Tables beside {wanted.backbone}"), *tables_with_paper(summary, wanted.backbone)]
     for study, result in results:
         parts += [Heading(study.extension.title), study.extension.summary, result.findings, result.sample, result.notes]
         if figure := result.open_figure():
             parts.append(Drawn(figure, result.caption))
         values = [(each.what, each.ours, each.theirs) for each in result.paper_values]
-        if study.name != _TABLE_STUDY and (drawn := draw_beside(values, study.extension.title)):
-            parts += [drawn, result.paper_note]
+        if study.name != _TABLE_STUDY and (drawn := draw_comparison(values, study.extension.title)):
+            parts += [result.paper_note, drawn]
     parts += [Heading("Deviations from the paper"), tuple(_deviations(wanted, prepared, summary))]
     title = "The BeliefRAG paper, reproduced"
     files = write_report(title, summary.first_line, parts, wanted.out / "report", complete=summary.complete)
@@ -222,13 +219,13 @@ def _deviations(wanted: Reproduction, prepared: PreparedStudies, summary: Summar
     yield f"The model is {run.model}; the paper's are gpt-oss-120b and Qwen3-32B behind a university's server."
     if wanted.settings.prompts is None:
         yield "All prompts are in our own words; --set prompts=DIR takes others."
-    for name, dataset in run.datasets.items():
+    records = [RunRecord.read(prepared.folder(each.name)) for each in prepared.runs]
+    for name, dataset in {name: used for each in records for name, used in each.datasets.items()}.items():
         asked, source = len(dataset.question_ids), dataset.source or "a source that its card does not name"
-        yield f"{name}: {asked:,} questions where the paper has 100, {dataset.passages:,} passages, from {source}."
-    if run.rules == Settings(profile="paper").rules:
-        yield f"As in the paper: {CHARGED_EACH_STEP}."
-    else:
-        yield f"The rules are not the paper's: {run.rules or 'methods pay for what they use'}."
+        theirs = " where the paper has 100" if name in SETS else ""
+        yield f"{name}: {asked:,} questions{theirs}, {dataset.passages:,} passages, from {source}."
+    is_paper = run.rules == Settings(profile="paper").rules
+    yield f"The rules: {CHARGED_EACH_STEP if is_paper else run.rules or 'methods pay for what they use'}."
     for name in _STATES:
         if failed := sum(not each.finished for each in read_summaries(wanted.out / name).values()):
             yield f"{failed:,} episodes of {name}, for the calibration, failed and are left out."

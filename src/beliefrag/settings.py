@@ -41,7 +41,7 @@ _OTHER_VARIABLES = frozenset({"BELIEFRAG_CACHE_DIR", "BELIEFRAG_DATA", "BELIEFRA
 _log = logging.getLogger(__name__)
 
 
-DECLINE_BELOW = 0.41
+DECLINE_BELOW = 0.45
 """Where questions are asked, an answer that is less likely right than this is not given.
 
 docs/results/diagnostics.md shows what it declines. The paper's own numbers cannot give less than 0.408.
@@ -78,7 +78,7 @@ PROFILES = {
         "paper", retriever="bm25", pack=None, served_pack=None, candidates=0, reads_draft=False, corrects=True
     ),
     "default": Profile(
-        "default", retriever="linked", pack=160, served_pack=600, candidates=15, reads_draft=True, corrects=False
+        "default", retriever="linked", pack=150, served_pack=600, candidates=15, reads_draft=True, corrects=False
     ),
 }
 
@@ -135,7 +135,7 @@ class TokenRule:
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """Who may read what on a server; without tokens, whoever may call it reads all documents."""
+    """Who may read what on a server; without tokens, every client reads all documents."""
 
     tokens: tuple[TokenRule, ...] = ()
     """The clients of a server, as `[[access.tokens]]` with `file` and `groups`."""
@@ -169,7 +169,9 @@ class Settings(BaseModel):
     calibration: str | None = Field(
         default=None, description="calibration fitted for this model; by default the shipped one"
     )
-    borrow: str | None = Field(default=None, description="calibration of another model, used knowingly")
+    borrow: str | None = Field(
+        default=None, description="calibration of another model; its probabilities may be wrong for yours"
+    )
     max_error: float | None = Field(
         default=None,
         gt=0,
@@ -180,8 +182,8 @@ class Settings(BaseModel):
     cache: bool = Field(default=True, description="keep model replies so that nothing is paid for twice")
     method: str = Field(
         default="lean",
-        description="method that answers, as NAME or NAME:key=value,...; by default lean, or beliefrag where borrow "
-        "names the paper's numbers, which belong to it",
+        description="method that answers, as NAME or NAME:key=value,...; by default lean, or beliefrag if borrow "
+        "names the paper's calibration",
     )
     methods: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict, description="options of methods by name, such as rounds = 2 under [methods.iterative]"
@@ -206,7 +208,7 @@ class Settings(BaseModel):
     pack: int | None = Field(
         default=None,
         ge=0,
-        description="most words of evidence that a prompt shows, as sentences; 0 shows whole passages; by default 160 "
+        description="most words of evidence that a prompt shows, as sentences; 0 shows whole passages; by default 150 "
         "for lean with an embedded model, 600 for lean with any other, else whole passages",
     )
     budget: Budget = Budget()
@@ -274,7 +276,7 @@ def load_settings(typed: Mapping[str, Any] | None = None, *, config: Path | None
         (str(user), _read_file(user, required=False)),
         (str(project), _read_file(project, required=config is not None)),
         ("environment", _read_environment()),
-        ("given", {name: value for name, value in (typed or {}).items() if value is not None}),
+        ("an option", {name: value for name, value in (typed or {}).items() if value is not None}),
     ]
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -354,12 +356,12 @@ def describe_error(error: ValidationError, sources: Mapping[str, str], *, prefix
     """Return the first problem in one line; `sources` is by dotted name, and `prefix` begins each name."""
     first = error.errors()[0]
     name = prefix + ".".join(str(part) for part in first["loc"])
-    source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "given")
+    source = sources.get(name) or next((s for n, s in sources.items() if n.startswith(f"{name}.")), "an option")
     if first["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return SettingsError(
             f"Unknown setting {name!r} (from {source}).", remedy="'beliefrag config show' lists all settings."
         )
-    origin = "" if source == "given" else f" (from {source})"
+    origin = "" if source == "an option" else f" (from {source})"
     words = first["msg"].removeprefix("Value error, ")
     return SettingsError(f"The setting {name}{origin} cannot be used: {words}.")
 

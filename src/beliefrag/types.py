@@ -119,6 +119,8 @@ class Turn:
     """Empty where it was declined; what was asked back, where that was the reply."""
     found: tuple[Hit, ...] = ()
     """The passages that were read for it; a client that sends its history as text has none."""
+    searched: str = ""
+    """Where and with which filter they were found, which must hold again for them to be read again; empty for any."""
 
 
 class Action(StrEnum):

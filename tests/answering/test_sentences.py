@@ -80,7 +80,7 @@ def test_scripts_without_spaces_are_checked_by_their_characters() -> None:
 
 
 def test_lines_and_sentences_are_checked_one_by_one() -> None:
-    assert split_written("It is 28 m high. Dr. Holm built it.\n- It stands.") == [
+    assert split_written("The passage states that it is 28 m high. Dr. Holm built it.\n- It stands.") == [
         "It is 28 m high.",
         "Dr. Holm built it.",
         "- It stands.",

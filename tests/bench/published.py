@@ -77,6 +77,6 @@ POPQA = (
 
 
 def lines(path: Path, *records: Any) -> Path:
-    """Writes records as JSON Lines."""
+    """Write records as JSON Lines."""
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path

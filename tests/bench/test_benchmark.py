@@ -47,7 +47,7 @@ def test_a_preview_writes_nothing_and_tells_the_same_plan(tmp_path: Path, settin
     found = bench.preview(spec(tmp_path), out=tmp_path / "run", settings=settings)
     assert found.plan.left == found.plan.total == 3
     assert found.plan.estimate.calls > 0
-    assert "3 episodes" in str(found)
+    assert "episodes: 3" in str(found)
     assert not (tmp_path / "run").exists()
 
 

@@ -112,7 +112,7 @@ def test_ids_that_occur_twice_are_an_error(tmp_path: Path) -> None:
 def test_what_is_no_dataset_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no questions\.jsonl.*beliefrag data import"):
         load_dataset(tmp_path)
-    with pytest.raises(DataError, match=r"absent .*no folder.*beliefrag data import"):
+    with pytest.raises(DataError, match=r"absent .*not a folder.*beliefrag data import"):
         load_dataset(tmp_path / "absent")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from beliefrag.models.cache import ReplyStore, import_replies
-from beliefrag.runs.partitions import Partition, partition
 from beliefrag.settings import cache_dir
 from beliefrag.types import Action
 from benchmarks.decide.__main__ import main
@@ -21,7 +20,6 @@ from benchmarks.decide.numbers import collect_numbers
 from benchmarks.decide.replay import take_first
 from benchmarks.decide.replies import find_used_replies, write_replies
 from benchmarks.decide.tables import MARK, format_tables
-from benchmarks.decide.unanswerable import write_unanswerable
 from benchmarks.find.mixed_corpus import data_folder
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -60,7 +58,7 @@ def replay(like: Path, out: Path) -> int:
 def test_the_replies_of_a_run_are_written_without_others_and_as_the_same_bytes_from_any_cache(
     tmp_path: Path, part: list[EpisodeRow], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_rows([row for row in part if row.run == "bm25_packed"], tmp_path / "one_run.csv")
+    write_rows([row for row in part if row.run == "linked_packed"], tmp_path / "one_run.csv")
     assert replay(tmp_path / "one_run.csv", tmp_path / "out") == 0
     assert main(["replies", "--out", str(tmp_path / "out"), "--file", str(tmp_path / "first.gz")]) == 0
     written = read_replies(tmp_path / "first.gz")
@@ -88,7 +86,7 @@ def test_the_replies_of_a_run_are_written_without_others_and_as_the_same_bytes_f
 def test_a_table_that_was_altered_is_not_what_the_replies_give(
     tmp_path: Path, part: list[EpisodeRow], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few = [row for row in part if row.run == "bm25_packed"]
+    few = [row for row in part if row.run == "linked_packed"]
     better = replace(few[0], f1=0.987)
     cheaper = replace(few[1], tokens=1, outcome="abstained")
     unknown = replace(few[2], question="nobody asked this")
@@ -101,25 +99,6 @@ def test_a_table_that_was_altered_is_not_what_the_replies_give(
     assert f"{' '.join(unknown.key)}: missing in the replay" in told.err
 
 
-def test_unanswerable_questions_lack_their_support_and_nothing_else(tmp_path: Path) -> None:
-    ids = [f"q{number}" for number in range(400)]
-    questions = [{"id": each, "question": "?", "answers": ["x"], "supporting": [f"p{each}"]} for each in ids]
-    passages = [{"id": f"p{each}", "text": "x"} for each in ids]
-    source = tmp_path / "source"
-    source.mkdir()
-    for name, rows in (("questions", questions), ("corpus", passages)):
-        with gzip.open(source / f"{name}.jsonl.gz", "wt") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-    assert write_unanswerable(source, tmp_path / "out", 7) == 7
-    with gzip.open(tmp_path / "out" / "questions.jsonl.gz", "rt") as lines:
-        asked = [json.loads(line) for line in lines]
-    with gzip.open(tmp_path / "out" / "corpus.jsonl.gz", "rt") as lines:
-        left = {json.loads(line)["id"] for line in lines}
-    assert len(asked) == 7 and len(left) == 393
-    assert all(partition(question["id"]) is Partition.XFIT for question in asked)
-    assert not left & {f"p{question['id']}" for question in asked}
-
-
 def test_all_committed_numbers_and_tables_follow_from_the_committed_episodes() -> None:
     numbers = collect_numbers(read_rows(EPISODES))
     committed = json.loads((RESULTS / "decide.json").read_text("utf-8"))
@@ -128,7 +107,7 @@ def test_all_committed_numbers_and_tables_follow_from_the_committed_episodes() -
 
 
 def leaves(held: object) -> Iterator[object]:
-    """All values of a tree in order, with the names on the way."""
+    """Yield all values of a tree in order, with the names on the way."""
     if isinstance(held, dict):
         for name, below in held.items():
             yield name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +10,42 @@ import pytest
 from scipy.stats import binomtest
 
 from beliefrag.calibration.risk import RiskSample
+from benchmarks.decide.episodes import EpisodeRow
 from benchmarks.decide.numbers import collect_numbers
 from benchmarks.decide.probability import area_under_risk, risk_at
 from benchmarks.decide.replay import ReplayStep, plan_replay
 from benchmarks.decide.risk_curves import risk_coverage
 from benchmarks.decide.tables import format_tables
 from benchmarks.find.mixed_corpus import MULTI_HOP
-from tests.support.episode_rows import make_rows
+
+
+def make_rows(
+    run: str, method: str, dataset: str, n: int, *, f1: Sequence[float] = (1.0, 0.0), tokens: int = 400
+) -> list[EpisodeRow]:
+    """Return rows with these F1 in turns, and tokens that grow by one."""
+    return [
+        EpisodeRow(
+            run=run,
+            method=method,
+            dataset=dataset,
+            question=f"q{number:02}",
+            outcome="answered",
+            actions="RETRIEVE ANSWER",
+            answerability=0.9 - number / 100,
+            exact_match=0.0,
+            f1=f1[number % len(f1)],
+            cover=0.0,
+            evidence_recall=1.0,
+            tokens=tokens + number,
+            tokens_in=tokens,
+            tokens_out=number,
+            tokens_by_purpose=f"answer={tokens + number}",
+            calls=1,
+            rounds=1.0,
+            least_token=0.8 - number / 100,
+        )
+        for number in range(n)
+    ]
 
 
 def test_a_difference_is_paired_and_has_intervals_of_f1_and_tokens() -> None:
@@ -47,7 +77,7 @@ def test_a_set_with_fewer_than_ten_questions_is_in_no_table_and_a_failure_is_cou
     numbers = collect_numbers(rows)
     assert [(row["run"], row["method"]) for row in numbers["rows"]] == [("linked_packed", "lean")]
     assert numbers["too_few"] == {"Static (linked, whole passages) hotpotqa": 9}
-    assert numbers["failed"] == {"Static (linked, 160 words)": 1}
+    assert numbers["failed"] == {"Static (linked, 150 words)": 1}
     assert "fewer than 10 questions: Static (linked, whole passages) hotpotqa 9." in format_tables(numbers)
 
 

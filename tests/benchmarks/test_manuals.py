@@ -65,18 +65,6 @@ def test_what_is_kept_has_judgements_and_no_texts(folder: Path, monkeypatch: pyt
     assert "tower" not in json.dumps(kept) and "28 m" not in json.dumps(kept)
 
 
-def test_it_goes_on_where_it_ended_and_asks_a_torn_line_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(monkeypatch, folder, "--n", "1")
-    out = folder / "out.jsonl"
-    out.write_text(out.read_text("utf-8")[:-20], encoding="utf-8")
-    capsys.readouterr()
-    run(monkeypatch, folder)
-    asked = [line for line in capsys.readouterr().out.splitlines() if " in " in line and line.startswith("q")]
-    assert [line.split(":")[0] for line in asked] == ["q2"]
-
-
 def test_an_answer_is_right_as_a_run_of_words_however_it_is_spaced() -> None:
     question = {"answers": ["64MB"]}
     assert manuals.is_right("64 MB", question) and manuals.is_right("It is 64MB.", question)

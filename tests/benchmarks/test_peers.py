@@ -10,37 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from beliefrag import BeliefRAG
-from beliefrag.types import Passage
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers.lean_peer import make_settings
-from benchmarks.peers.model_server import ModelServer
 from tests.support.http_server import ChatServer, completion, failure
-
-_ECHO = """
-import json, sys
-print(json.dumps({"ready": True}), flush=True)
-for line in sys.stdin:
-    asked = json.loads(line)["question"]
-    print(json.dumps({"error": "it broke"} if asked == "hard" else {"answer": asked.upper()}), flush=True)
-"""
-
-
-def test_a_peer_is_asked_line_by_line_and_a_failure_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "echo.py").write_text(_ECHO)
-    monkeypatch.setattr(peers, "HERE", tmp_path)
-    monkeypatch.setattr(peers, "prepare_environment", lambda peer: Path(sys.executable))
-    questions = [{"id": 1, "question": "easy"}, {"id": 2, "question": "hard"}]
-    told = list(peers.ask_peer(peers.Peer("Echo", "echo.py", (), "none"), "hotpotqa", questions, ModelServer()))
-    assert [each.get("answer") for each in told] == ["EASY", None]
-    assert [each.get("error") for each in told] == [None, "it broke"]
-    assert [each["question_id"] for each in told] == ["1", "2"]
 
 
 def _ask_lean(url: str, questions: int, folder: Path) -> list[dict[str, Any]]:
-    """What lean as a peer replies to some questions about eight passages."""
+    """Return what lean as a peer replies to some questions about eight passages."""
     passages = [("Fram", "The Fram was designed by Colin Archer."), ("Nansen", "Nansen was born in 1861.")]
     passages += [(f"Place {number}", "A place in the north.") for number in range(6)]
     with gzip.open(folder / "corpus.jsonl.gz", "wt") as file:
@@ -53,7 +28,7 @@ def _ask_lean(url: str, questions: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def _with_probability(text: str, probability: float) -> Any:
-    """A reply of one token, with its probability."""
+    """Return a reply of one token, with its probability."""
     token = {"token": text, "logprob": math.log(probability)}
     return completion(text, logprobs={"content": [{**token, "top_logprobs": [token]}]})
 
@@ -78,13 +53,3 @@ def test_lean_reads_packed_passages_with_token_probabilities_and_answers_even_if
     assert len(sent) == 3, "each question took one call, and the failure was not repeated"
     assert all(body["logprobs"] and body["top_logprobs"] > 1 for body in sent)
     assert "The Fram was designed by Colin Archer." in sent[0]["messages"][-1]["content"]
-
-
-def test_lean_searches_and_packs_as_by_default_and_keeps_no_reply(chat_server: ChatServer) -> None:
-    chat_server.play(_with_probability("Archer", 0.9), _with_probability("Nansen", 0.9))
-    passages = [Passage("1", "Fram", "The Fram was designed by Colin Archer.")]
-    with BeliefRAG(passages=passages, settings=make_settings(chat_server.url)) as rag:
-        first, second = (rag.ask("Who designed the Fram?") for _ in range(2))
-    assert (first.answer, second.answer) == ("Archer", "Nansen"), "the second reply came from the server too"
-    assert (first.method, first.verifier) == ("lean", "draft") and first.made_with["pack"].endswith(" words")
-    assert first.made_with["retriever"].startswith("linked ")

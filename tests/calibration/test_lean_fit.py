@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from beliefrag.bench.setup import collection_spec
-from beliefrag.calibration import RunConditions, find_calibration_warnings, fitting, load_artifact, select_artifact
+from beliefrag.calibration import RunConditions, find_calibration_warnings, load_artifact, select_artifact
 from beliefrag.calibration.artifact import write_artifact
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.risk import read_risk_sample
@@ -17,11 +17,6 @@ from beliefrag.policy import ScoreScale
 from beliefrag.runs.partitions import Partition
 from beliefrag.types import Action
 from tests.support.planted_states import change, planted
-
-
-@pytest.fixture(autouse=True)
-def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "RESAMPLES", 12)
 
 
 def test_an_episode_of_lean_is_a_point_with_its_own_probability(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ _FINE = (np.arange(20_000) + 0.5) / 20_000
 
 
 def true_errors(world: str, thresholds: Floats) -> Floats:
-    """The error among answered questions in that world at these thresholds."""
+    """Return the error among answered questions in that world at these thresholds."""
     probability, right = (curve(_FINE) for curve in WORLDS[world])
     order = np.argsort(probability)
     below = np.searchsorted(probability[order], thresholds)
@@ -98,7 +98,7 @@ def true_errors(world: str, thresholds: Floats) -> Floats:
 
 
 def simulated(world: str, size: int, choose: Callable[[RiskSample], float | None], seed: int) -> list[float | None]:
-    """The threshold chosen in each of the draws."""
+    """Return the threshold chosen in each of the draws."""
     draw = np.random.default_rng(seed)
     probability, right = WORLDS[world]
     chosen: list[float | None] = []
@@ -109,7 +109,7 @@ def simulated(world: str, size: int, choose: Callable[[RiskSample], float | None
 
 
 def violations(world: str, chosen: list[float | None], max_error: float) -> int:
-    """How many of the thresholds let through more errors than the target. None answers nothing and violates nothing."""
+    """Return how many thresholds let through more errors than the target. None answers and violates nothing."""
     thresholds = np.array([threshold for threshold in chosen if threshold is not None])
     # A true error that is the target itself differs from it by rounding alone.
     return int(np.sum(true_errors(world, thresholds) > max_error + 1e-6)) if len(thresholds) else 0

@@ -22,12 +22,12 @@ ANOTHER = "openai:another-model@http://localhost/v1"
 
 
 def conditions(model: str, **other: Any) -> RunConditions:
-    """A run with what the published artifact's verifier form is, and our retriever."""
+    """Return a run with what the published artifact's verifier form is, and our retriever."""
     return replace(RunConditions(model, "structured", {}, Bm25Index.identity), **other)
 
 
 def of_the_embedded(artifact: Artifact, **other: Any) -> RunConditions:
-    """A run as the embedded model's artifact was fitted for."""
+    """Return a run as the embedded model's artifact was fitted for."""
     own = RunConditions(artifact.backbone, artifact.verifier, artifact.prompts, artifact.retriever)
     return replace(own, **other)
 
@@ -77,7 +77,7 @@ def test_without_a_fitted_value_the_schedule_stands_in() -> None:
 
 
 def write_changed(folder: Path, change: dict[str, Any]) -> str:
-    """A file with the published artifact, but for what is changed."""
+    """Return a file with the published artifact, but for what is changed."""
     file = folder / "bad.json"
     file.write_text(json.dumps(json.loads(load_artifact("published").model_dump_json()) | change), encoding="utf-8")
     return str(file)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibration import Artifact, fitting
+from beliefrag.calibration import Artifact
 from beliefrag.calibration.examples import Examples, StateCollection, label_searches
 from beliefrag.calibration.fit_artifact import fit_artifact
 from beliefrag.calibration.fitting import fit_value
@@ -18,12 +18,6 @@ from beliefrag.runs.partitions import Partition
 from beliefrag.runs.states import State, read_trajectories
 from beliefrag.types import Action, Belief, Diagnostics
 from tests.support.planted_states import change, planted, write_run
-
-
-@pytest.fixture(autouse=True)
-def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The intervals of coefficients take most of the time, and most tests are not about them.
-    monkeypatch.setattr(fitting, "RESAMPLES", 12)
 
 
 def test_a_planted_retrieval_value_is_recovered(tmp_path: Path) -> None:
@@ -87,7 +81,7 @@ def test_where_the_policy_would_correct_nobody_asks_what_a_search_is_worth(
 
 
 def searches_that_are_weighed(collection: StateCollection, artifact: Artifact, part: Partition) -> Examples:
-    """The searches of one part from states at which the policy does not answer, worked out from the artifact."""
+    """Return the searches of one part from states at which the policy does not answer, worked out from the artifact."""
     function = artifact.answerability
     return Examples(
         pair

@@ -59,7 +59,7 @@ def in_process(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ra
 
 
 def command(*arguments: str | Path) -> list[str]:
-    """The command line of another process."""
+    """Return the command line of another process."""
     return [sys.executable, "-m", "beliefrag", *map(str, arguments)]
 
 
@@ -109,7 +109,7 @@ def on_terminal(
 
 
 def write_docs(folder: Path) -> Path:
-    """A small folder of documents."""
+    """Return a small folder of documents."""
     docs = folder / "docs"
     docs.mkdir()
     (docs / "fram.md").write_text("# Fram\n\nThe polar ship Fram was designed by Colin Archer.\n", encoding="utf-8")

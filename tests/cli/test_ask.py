@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from beliefrag.explanation import DECLINED
 from beliefrag.record import Episode, Outcome
 from beliefrag.types import Action
 from tests.cli.shell import ANSWER, BORROWED, QUESTION, SURE, UNSURE, Ran, write_docs, write_script
@@ -44,32 +45,39 @@ def test_an_answer_in_sentences_says_what_was_left_out(beliefrag: Command, docs:
     write = {"purpose": "write", "reply": "Colin Archer was born in Larvik. He died in 1921.", "repeat": True}
     model = ("--model", write_script(home, SURE | {"repeat": True}, ANSWER | {"repeat": True}, write), *BORROWED)
     ran = beliefrag("ask", QUESTION, "--docs", docs, *model, "--answer-style", "sentence")
-    assert "answer: Colin Archer was born in Larvik." in ran.out.splitlines()
-    assert any(line.startswith("left out: 1 sentence") for line in ran.out.splitlines())
+    assert re.match(r"Colin Archer was born in Larvik\. \[\d\]", ran.out)
+    assert any(line.startswith("Left out: 1 sentence") for line in ran.out.splitlines())
     ran = beliefrag("ask", QUESTION, "--docs", docs, *model, "--answer-style", "sentence", "--json")
     episode = Episode.model_validate_json(ran.out)
     assert (episode.short_answer, [each.support for each in episode.sentences]) == ("Larvik", [1.0])
 
 
-def test_plain_lines_tell_the_whole_story_without_control_codes(beliefrag: Command, docs: Path, home: Path) -> None:
+def test_the_answer_comes_first_then_its_probability_its_quotes_and_the_cost(
+    beliefrag: Command, docs: Path, home: Path
+) -> None:
     ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED)
+    assert (ran.code, ran.err) == (0, "")
+    answer, likely, *quotes, cost = ran.out.splitlines()
+    assert answer == "Larvik"
+    assert re.match(r"\d+% likely right, an uncalibrated estimate", likely)
+    place = quotes.index("[2] \u201cColin Archer was born in Larvik.\u201d") + 1
+    assert re.fullmatch(r" {4}Colin Archer \u00b7 docs/archer\.md, lines? \d+(-\d+)?", quotes[place])
+    assert re.fullmatch(r"[\d,]+ tokens, 2 model calls, 1 search, [\d.]+ s", cost)
+
+
+def test_steps_tell_the_whole_story_without_control_codes(beliefrag: Command, docs: Path, home: Path) -> None:
+    ran = beliefrag("ask", QUESTION, "--docs", docs, "--model", write_script(home, SURE, ANSWER), *BORROWED, "--steps")
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0] == f"question: {QUESTION}"
     assert "borrowed, fitted for openai:gpt-oss-120b" in lines[2]
-    assert mentions(lines[3], "step 1: search:", "little", "missing", "unsure", "0 tokens")
-    assert "answer: Larvik" in lines
-    assert "outcome: answered" in lines
-    assert any(re.fullmatch(r"confidence: \d+%, an uncalibrated estimate", line) for line in lines)
-    assert any(line.startswith("searched: once") for line in lines)
-    assert any(re.fullmatch(r"stopped: .*\d+% likely right, an uncalibrated estimate", line) for line in lines)
-    assert any(line.startswith("changes it: ") for line in lines)
+    assert lines[3].startswith("1.  search: ") and "nothing has been read" in lines[4]
+    assert "Larvik" in lines
+    assert any(line.startswith("Searched once") for line in lines)
+    assert any(re.fullmatch(r"Stopped: .*\d+% likely right, an uncalibrated estimate\.", line) for line in lines)
+    assert any(line.startswith("What would change it: ") for line in lines)
     assert not re.search(r"\b(suff|rel|unc|sufficiency|reliability|uncertainty|gap)\b", ran.out)
-    because = [line for line in lines if line.startswith("because: ")]
-    assert "Larvik" in because[-1] and "docs/archer.md" in because[-1]
-    assert re.search(r", lines? \d+(-\d+)?\)$", because[-1])
-    assert "also read: Gjøa (docs/gjoa.md)" in lines
-    assert any(line.startswith("cost: ") and "2 calls, 1 search, " in line for line in lines)
+    assert "Also read: Gjøa (docs/gjoa.md)." in lines
     assert all(character.isprintable() for line in lines for character in line)
 
 
@@ -110,8 +118,8 @@ def test_an_answer_below_the_decline_threshold_is_a_guess_unless_it_is_asked_for
     assert declined.record["best_guess"] == "Larvik" and declined.record["answerability"] < 0.9
     assert "Larvik" in declined.record["citations"][-1]["quote"]
     shown = beliefrag(*given)
-    assert shown.code == 3 and "answer: none" in shown.out.splitlines()
-    assert any(line.startswith("best guess: Larvik (") for line in shown.out.splitlines())
+    assert shown.code == 3 and shown.out.splitlines()[0] == DECLINED
+    assert any(line.startswith("Best guess: Larvik (") for line in shown.out.splitlines())
     quiet = beliefrag(*given, "--quiet")
     assert (quiet.code, quiet.out) == (3, "")
     why, guess = quiet.err.splitlines()
@@ -140,8 +148,8 @@ def test_any_method_answers_and_needs_no_calibration_unless_it_says_so(
     assert (record["outcome"], record["answer"], record["answerability"]) == ("answered", "Larvik", None)
     assert record["method"] == method.partition(":")[0]
     assert "calibration" not in record["made_with"]
-    lines = beliefrag(*given).out.splitlines()
-    assert "confidence: unknown" in lines
+    lines = beliefrag(*given, "--steps").out.splitlines()
+    assert "No probability: the method gives none" in lines
     assert lines[2].startswith("calibration: none: ") and mentions(lines[2], method.partition(":")[0])
 
 
@@ -161,7 +169,7 @@ def test_any_model_is_asked_as_the_embedded_one_and_its_confidence_is_an_estimat
     record = beliefrag(*given, "--json").record
     assert (record["method"], record["verifier"], record["answer"]) == ("lean", "stated", "Larvik")
     assert record["calibrated"] is False and record["made_with"]["pack"] == "600 words"
-    assert mentions(beliefrag(*given).out, "beliefrag calibrate auto", "uncalibrated estimate")
+    assert mentions(beliefrag(*given).out, "uncalibrated estimate", "beliefrag calibrate auto")
     refused = beliefrag(*given, "--max-error", "0.1")
     assert refused.code == 1 and mentions(refused.err, "no guarantee", "beliefrag calibrate auto --docs DOCS")
 
@@ -184,7 +192,7 @@ def test_an_endpoint_is_asked_at_the_address_given(
     given = ("ask", QUESTION, "--docs", docs, "--model", "gpt-oss-120b", "--base-url", chat_server.url)
     ran = beliefrag(*given)
     assert ran.code == 0
-    assert "answer: Larvik" in ran.out
+    assert ran.out.startswith("Larvik\n")
     assert chat_server.requests[0].body["model"] == "gpt-oss-120b"
     assert "sk-very-secret-key" not in ran.out + ran.err
 
@@ -194,6 +202,6 @@ def test_documents_that_could_not_be_read_are_told_of(beliefrag: Command, docs: 
     (docs / "scan.pdf").write_bytes(b"not a pdf")
     one = beliefrag(*given)
     assert (one.code, one.err.count("\n")) == (0, 1)
-    assert mentions(one.err, "warning:", "1 file", "scan.pdf")
+    assert mentions(one.err, "warning:", "1 problem", "scan.pdf")
     (docs / "photo.png").write_bytes(b"\x89PNG")
-    assert mentions(beliefrag(*given).err, "warning:", "2 files")
+    assert mentions(beliefrag(*given).err, "warning:", "2 problems")

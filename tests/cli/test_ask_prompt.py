@@ -36,7 +36,7 @@ class Terminal:
         self._screen = ""
 
     def shows(self, words: str, seconds: float) -> bool:
-        """Reads until the words are there, and says whether they came."""
+        """Read until the words are there, and return whether they came."""
         give_up = time.monotonic() + seconds
         while words not in _ESCAPES.sub("", self._screen):
             if time.monotonic() > give_up:
@@ -46,7 +46,7 @@ class Terminal:
         return True
 
     def wait_for(self, words: str, seconds: float = 200) -> str:
-        """Reads until the words are there, and gives everything up to them; what follows is left for later."""
+        """Read until the words are there, and return everything up to them; what follows is left for later."""
         assert self.shows(words, seconds), f"{words!r} never came: {self._screen!r}"
         read, _, rest = _ESCAPES.sub("", self._screen).partition(words)
         self._screen = rest
@@ -98,11 +98,11 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(
     assert "owned" in sources and "\x1b]0" not in sources
     terminal.type("/why\n")
     why = terminal.wait_for("ask> ")
-    assert "1. search: not answerable yet" in why
+    assert "1.  search: not answerable yet" in why
     assert QUESTION in why
-    assert re.search(r"It ended as answered: the question can be answered now; \d+% likely right.*\.", why)
+    assert re.search(r"Stopped: the question can be answered now; \d+% likely right.*\.", why)
     assert "What would change it: a document" in why
-    assert not re.search(r"answerability|conflict|retrieve|\d\.\d\d", why)
+    assert not re.search(r"answerability|conflict|retrieve", why)
     terminal.type("Who designed the polar ship Fram?\n")
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
@@ -116,7 +116,7 @@ def test_questions_follow_each_other_and_the_last_one_can_be_asked_about(
 
 
 def press_ctrl_c_until(terminal: Terminal, words: str) -> None:
-    """Presses Ctrl-C, and again where it went unnoticed: Python looks for it only while it waits for the next key."""
+    """Press Ctrl-C, and again where it went unnoticed: Python looks for it only while it waits for the next key."""
     for _ in range(10):
         os.killpg(terminal.process.pid, signal.SIGINT)
         if terminal.shows(words, 5.0):
@@ -186,11 +186,16 @@ def test_a_follow_up_is_understood_until_the_questions_are_cleared(
     terminal.wait_for("Larvik")
     terminal.wait_for("ask> ")
     terminal.type("Where is it?\n")
-    terminal.wait_for(f"understood as: {QUESTION}")
+    terminal.wait_for(f"Understood as: {QUESTION}")
     terminal.wait_for("ask> ")
     terminal.type("/clear\n")
     terminal.wait_for("ask> ")
     terminal.type("Where is it?\n")
-    terminal.wait_for("stand for? Ask again and name it.")
+    terminal.wait_for("refer to? Ask again and name it.")
+    terminal.wait_for("ask> ")
+    terminal.type("/where type=pdf\n")
+    terminal.wait_for("ask> ")
+    terminal.type(f"{QUESTION}\n")
+    terminal.wait_for("no passage matches")
     terminal.wait_for("ask> ")
     terminal.type("/quit\n")

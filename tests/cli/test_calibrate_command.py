@@ -28,7 +28,7 @@ def states(home: Path) -> Path:
 
 
 def rows(text: str, title: str) -> dict[str, list[str]]:
-    """The lines under a heading, by their first cell."""
+    """Return the lines under a heading, by their first cell."""
     below = text.split(f"\n{title}", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {cells[0]: cells[1:] for cells in (line.split("\t") for line in below)}
 

@@ -105,7 +105,7 @@ def test_a_sound_installation_is_all_ok(beliefrag: Command, home: Path) -> None:
     assert found["beliefrag"] == ("ok", f"{metadata.version('beliefrag')}, Python {platform.python_version()}")
     assert found["cache folder"][0] == "ok"
     assert "GB free" in found["cache folder"][1]
-    assert found["settings"] == ("ok", "from BELIEFRAG_ANSWER_STYLE, given")
+    assert found["settings"] == ("ok", "from BELIEFRAG_ANSWER_STYLE, an option")
     assert found["calibration"][0] == "warning"
     assert "borrowed, fitted for openai:gpt-oss-120b" in found["calibration"][1]
 

@@ -130,7 +130,7 @@ def test_the_live_display_obeys_nothing() -> None:
     rewritten = Step(number=1, action=Action.REWRITE, reason=text, rewritten=text)
     update = {"outcome": Outcome.ANSWERED, "answer": text, "sources": ("p",), "steps": (found, rewritten)}
     writing = AnswerText(at=0, text=text)
-    with LiveDisplay(console, calibration=text, threshold=0.5) as display:
+    with LiveDisplay(console, calibration=text, steps=True) as display:
         for progress in (begun, CallStarted(purpose=text), found, rewritten, writing, begun.model_copy(update=update)):
             display.show(progress)
     expect_harmless(file.getvalue())

@@ -36,7 +36,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def place_sparse(name: str) -> Path:
-    """A file of the right size that takes no room."""
+    """Return a file of the right size that takes no room."""
     path = path_of(find(name))
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:

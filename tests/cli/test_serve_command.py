@@ -48,7 +48,7 @@ class Process:
         return httpx2.post(f"{self.url}/v1/ask", json={"question": QUESTION}, headers=headers, timeout=60)
 
     def end(self) -> tuple[int, str]:
-        """Waits for the end; gives the exit code and standard output."""
+        """Wait for the end; return the exit code and standard output."""
         code = self.process.wait(timeout=200)
         self._reader.join(timeout=200)
         assert self.process.stdout is not None and self.process.stderr is not None

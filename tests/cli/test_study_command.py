@@ -26,7 +26,7 @@ def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def line_of(home: Path, name: str, *more: str, out: str = "studies") -> list[str]:
-    """A study on both made-up datasets with the scripted model."""
+    """Return a study on both made-up datasets with the scripted model."""
     if not (home / "north").exists():
         write_study_data(home)
     model = f"scripted:{home / 'bench.jsonl'}"
@@ -59,7 +59,7 @@ def test_runs_are_shared_and_grow(beliefrag: Command, home: Path) -> None:
     beliefrag(*line_of(home, "thresholds"))
     assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag"}
     ran = beliefrag(*line_of(home, "frontier:methods=static"))
-    assert "48 are done already" in ran.err
+    assert "done before: 48" in ran.err
     assert {r.method for r in records(home / "studies" / "runs" / "comparison")} == {"beliefrag", "static"}
     assert (home / "studies" / "index.html").read_text().count("<h2>") == 2
 

@@ -24,7 +24,7 @@ WEAK = {"unhelpful_doc_ids": [], "support": 0.1, "conflict": 0.0, "gap": 0.9, "u
 
 
 def script(home: Path, verdict: dict[str, Any]) -> str:
-    """Every answer is wrong until the builder's passage is found, which takes a second search."""
+    """Make every answer wrong until the builder's passage is found, which takes a second search."""
     lines: list[dict[str, Any]] = []
     for k in range(N):
         ask, birth = f"ship north{k} born", f"Buildernorth{k} was born in"

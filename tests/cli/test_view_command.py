@@ -26,7 +26,7 @@ def trace(beliefrag: Command, home: Path) -> Path:
 
 @contextlib.contextmanager
 def serving(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
-    """A command that serves a page, and a browser that has opened it."""
+    """Return a command that serves a page, and a browser that has opened it."""
     process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

@@ -14,7 +14,7 @@ each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.i
 
 
 def states(passage: Passage, answer: str) -> bool:
-    """Whether the answer stands in the passage as whole words, so that 46 is not found in 1946."""
+    """Return whether the answer stands in the passage as whole words, so that 46 is not found in 1946."""
     return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", passage.text) is not None
 
 

@@ -187,5 +187,7 @@ def test_a_conversation_keeps_its_turns_until_it_is_cleared(tmp_path: Path) -> N
         assert [turn.answer for turn in talk.turns] == ["Larvik", "Larvik"]
         *_, last = talk.events("And there?")
         assert isinstance(last, Episode) and last.standalone == question and len(talk.turns) == 3
+        limited = talk.ask("Where is it?", where="type=pdf")
+        assert (limited.carried, limited.sources, limited.made_with["where"]) == ((), (), "type=pdf")
         talk.clear()
         assert not talk.turns and talk.ask("Where is it?").outcome == "abstained"

@@ -14,7 +14,7 @@ from beliefrag.engine.loop import Harness
 from beliefrag.explanation import ask_back, explain_episode
 from beliefrag.prompts import Prompts
 from beliefrag.record import Episode
-from beliefrag.types import Action, Hit, Passage, Question, Turn
+from beliefrag.types import Action, Budget, Hit, Passage, Question, Turn
 from beliefrag.verifiers import build_verifier
 from tests.engine.test_declining import Planned
 from tests.support.episodes import PlannedRetriever, published_method, script, verdict
@@ -52,6 +52,8 @@ async def test_an_answer_is_written_in_sentences_from_the_same_evidence_and_the_
     assert episode.answer == "The clock tower of Graz is 28 m high."
     assert (episode.short_answer, episode.left_out, len(episode.sentences)) == ("28 m", 1, 1)
     assert "28 m" in episode.citations[episode.sentences[0].cites[0]].quote
+    likely = (episode.answerability or 0.0) * episode.sentences[0].support
+    assert 0.0 < likely == pytest.approx(episode.sentences[0].probability, abs=1e-3)
     prompts = {call.purpose: call.messages[1]["content"] for call in episode.calls}
     shared = prompts["answer"].partition("Answer the question")[0]
     assert shared.endswith(f"Question: {FULL}\n\n") and prompts["write"].startswith(shared), "a runtime reads it once"
@@ -63,6 +65,12 @@ async def test_where_no_sentence_is_supported_the_short_answer_is_given(tmp_path
     episode, _ = await play(tmp_path, SURE, ANSWER, write, style="paragraph")
     assert (episode.answer, episode.left_out, episode.sentences) == ("28 m", 1, ())
     assert episode.citations
+    declined, _ = await play(tmp_path, SURE, ANSWER, write, style="paragraph", asks_back=True)
+    assert (declined.outcome, declined.answer, declined.best_guess) == ("abstained", None, "28 m")
+    assert (declined.reason, declined.steps[-1].action) == ("abstain-unsupported", Action.ABSTAIN)
+    german = {"purpose": "write", "reply": "Der Turm ist sehr hoch, und er steht auf dem Berg in der Stadt."}
+    foreign, _ = await play(tmp_path, SURE, ANSWER, german, style="paragraph", asks_back=True)
+    assert (foreign.answer, foreign.left_out) == ("28 m", 0), "the check knows nothing of another language"
 
 
 @pytest.mark.parametrize("style", ["short", "sentence"])
@@ -82,7 +90,8 @@ async def test_a_follow_up_is_rewritten_and_answered_from_the_passages_of_the_tu
     assert "28 m" in episode.citations[-1].quote and episode.citations[-1].passage_id == "tower"
     assert purposes(episode) == ["standalone", "verifier", "answer"]
     assert "Does Graz have a clock tower?" in episode.calls[0].messages[1]["content"]
-    assert make_turn(episode) == Turn(FULL, "28 m", (TOWER,))
+    turn = make_turn(episode)
+    assert (turn.question, turn.answer, turn.found) == (FULL, "28 m", (TOWER,))
 
 
 async def test_a_follow_up_that_stands_alone_costs_no_call_and_searches_if_the_kept_passages_lack_it(
@@ -122,15 +131,56 @@ async def test_a_failed_rewriting_fails_the_episode(tmp_path: Path) -> None:
     assert (episode.outcome, episode.steps, episode.answer) == ("failed", (), None)
 
 
-@pytest.mark.parametrize(("collection", "outcome"), [(40, "abstained"), (2, "answered"), (None, "abstained")])
-async def test_a_count_over_part_of_the_collection_is_declined(
+SHIPS = [Hit(Passage(f"s{n}", f"Ship {n}", f"The ship Aurora{n} was built in Larvik."), 20.0 - n) for n in range(12)]
+LISTS = "List all ships that were built in Larvik."
+COUNTS = "How many ships were built in Larvik?"
+
+
+async def gather(folder: Path, question: str, *replies: str, draft: str, **how: Any) -> Episode:
+    lines = [{"purpose": "gather", "reply": reply} for reply in replies]
+    plan = Planned(((Action.RETRIEVE, 0.9, None), (Action.ANSWER, 0.9, draft), (Action.ANSWER, 0.9, draft)))
+    retriever = PlannedRetriever(SHIPS[:5], SHIPS)
+    how = {"asks_back": True, "collection": 40, "calibrated": True} | how
+    harness = Harness(script(folder, *lines), retriever, Prompts.load(), build_verifier("structured"), **how)
+    return await loop.play(Question(question), plan, harness)
+
+
+async def test_a_list_is_gathered_in_rounds_without_duplicates_until_a_round_adds_nothing(tmp_path: Path) -> None:
+    rounds = ["- Aurora1\n- Aurora2\n- The Nautilus", "1. aurora2\n2. Aurora7", "NONE"]
+    episode = await gather(tmp_path, LISTS, *rounds, draft="Aurora1")
+    assert (episode.outcome, episode.answer) == ("answered", "Aurora1; Aurora2; Aurora7")
+    assert (episode.short_answer, episode.left_out, episode.calibrated) == ("Aurora1", 1, False)
+    cited = [episode.citations[each.cites[0]].passage_id for each in episode.sentences]
+    assert cited == ["s1", "s2", "s7"]
+    assert len(episode.sources) == 12 and set(episode.sources) <= set(episode.passages)
+    assert "Only 12 of 40 passages were read." in explain_episode(episode, whole=True).notes
+    assert purposes(episode) == ["gather"] * 3
+    assert episode == Episode.model_validate_json(episode.model_dump_json())
+
+
+@pytest.mark.parametrize(("collection", "outcome"), [(12, "answered"), (40, "abstained"), (None, "abstained")])
+async def test_a_count_is_given_only_over_the_whole_collection(
     tmp_path: Path, collection: int | None, outcome: str
 ) -> None:
-    counting = Planned(((Action.RETRIEVE, 0.9, None), (Action.ANSWER, 0.9, "7")))
-    model, retriever = script(tmp_path, ANSWER), PlannedRetriever((TOWER, LINZ))
-    form = build_verifier("structured")
-    harness = Harness(model, retriever, Prompts.load(), form, asks_back=True, collection=collection)
-    episode = await loop.play(Question("How many towns have a tower?"), counting, harness)
-    assert (episode.outcome, episode.collection) == (outcome, collection)
-    if collection == 40:
-        assert "2 of 40 passages" in explain_episode(episode, whole=True).searched
+    rounds = ["Aurora1\nAurora2", "NONE", "Aurora11"]
+    episode = await gather(tmp_path, COUNTS, *rounds, draft="9", collection=collection)
+    assert episode.outcome == outcome
+    if collection == 12:
+        assert (episode.answer, len(episode.sources)) == ("3: Aurora1; Aurora2; Aurora11", 12)
+    else:
+        assert (episode.answer, episode.best_guess) == (None, "at least 2: Aurora1; Aurora2")
+        assert (episode.reason, len(episode.sources)) == ("abstain-own-count", 10)
+
+
+async def test_rounds_keep_within_the_budget(tmp_path: Path) -> None:
+    episode = await gather(tmp_path, LISTS, "Aurora1", "Aurora5", draft="Aurora1", budget=Budget(tokens=900))
+    assert (episode.answer, len(episode.sources), purposes(episode)) == ("Aurora1", 5, ["gather"])
+
+
+@pytest.mark.parametrize("question", ["Wie hoch ist der Uhrturm von Graz?", FULL])
+async def test_an_answer_is_asked_for_in_the_language_of_the_question(tmp_path: Path, question: str) -> None:
+    german = Hit(Passage("turm", "Graz", "Graz hat einen Uhrturm, der auf dem Berg ist. Er ist 28 m hoch."), 30.0)
+    write = {"purpose": "write", "reply": "Der Uhrturm ist 28 m hoch."}
+    found, _ = await play(tmp_path, SURE, ANSWER, write, question=question, found=(german,), style="sentence")
+    endings = {call.purpose: call.messages[-1]["content"].endswith("Answer in German.") for call in found.calls}
+    assert endings == {"verifier": False, "answer": question != FULL, "write": question != FULL}

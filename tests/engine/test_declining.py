@@ -77,6 +77,12 @@ async def test_without_evidence_or_under_the_rules_of_the_paper_nobody_is_asked_
     assert (result.outcome, result.best_guess, result.usage.calls) == ("abstained", None, 0)
 
 
+@pytest.mark.parametrize(("draft", "guess"), [("Unknown.", None), ("No", "No"), ("28 m", "28 m")])
+async def test_a_draft_that_names_no_answer_is_not_a_guess(tmp_path: Path, draft: str, guess: str | None) -> None:
+    result = await play(tmp_path, Planned(((Action.RETRIEVE, 0.1, None), (Action.ABSTAIN, 0.2, draft))), [TOWER])
+    assert (result.outcome, result.best_guess) == ("abstained", guess)
+
+
 class Spending(Planned):
     """Spends tokens on another call before it declines."""
 

@@ -9,6 +9,7 @@ import pytest
 from beliefrag.methods import MethodInputs, build_method
 from beliefrag.policy import Thresholds
 from beliefrag.record import Episode
+from beliefrag.retrieval import Bm25Index
 from beliefrag.types import Hit, Passage
 from tests.support.episodes import PlannedRetriever, play, script, verdict
 
@@ -45,3 +46,11 @@ async def test_prompts_show_the_best_sentences_and_sources_are_whole(tmp_path: P
     for prompt in _prompts(packed):
         assert "The portrait was painted by Anna Vane." in prompt
     assert max(map(len, _prompts(packed))) < min(map(len, _prompts(whole)))
+
+
+async def test_a_slip_of_typing_is_corrected_for_search_and_prompts_and_a_run_keeps_no_question(tmp_path: Path) -> None:
+    typed, index = "Who painted the portriat?", Bm25Index.in_memory(hit.passage for hit in LONG)
+    model = script(tmp_path, {"purpose": "answer", "match": QUESTION, "reply": "Anna Vane"})
+    episode = await play(model, index, question=typed, method=build_method("static", MethodInputs(None, Thresholds())))
+    assert (episode.question.text, episode.standalone, episode.answer) == (typed, QUESTION, "Anna Vane")
+    assert "painted" not in episode.without_texts().model_dump_json()

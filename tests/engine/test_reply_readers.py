@@ -49,7 +49,7 @@ GROWING: dict[str, Callable[[int], str]] = {
 
 
 def seconds(read: Callable[[str], Any], text: str) -> float:
-    """The processor's time for one reading: another process on the machine does not change it."""
+    """Return the processor's time for one reading: another process on the machine does not change it."""
     began = time.process_time()
     with contextlib.suppress(BeliefRAGError):
         read(text)

@@ -31,7 +31,7 @@ SEARCHING = published_method(thresholds=Thresholds(answer=1.0, retrieval_value=0
 
 
 def bounded_calls(result: Episode) -> list[tuple[str, int]]:
-    """The purpose and the tokens of all calls but the one for the final answer."""
+    """Return the purpose and the tokens of all calls but the one for the final answer."""
     finished = result.calls
     return [(each.purpose, each.tokens_in + each.tokens_out) for each in finished if each.purpose != "answer"]
 
@@ -41,7 +41,7 @@ def bounded_tokens(result: Episode) -> int:
 
 
 def doubts(purpose: str) -> dict[str, Any]:
-    """A yes that is hardly likelier than no, to every small question."""
+    """Return a yes that is hardly likelier than no, to every small question."""
     return says(purpose, "yes", match="one word, yes or no", logprobs={"yes": 0.5, "no": 0.4}, repeat=True)
 
 

@@ -146,7 +146,9 @@ def test_a_follow_up_is_answered_in_view_of_the_messages_before_it(tmp_path: Pat
     history = [SystemMessage("Be brief."), HumanMessage("Was the Fram built?"), AIMessage("Yes.")]
     with BeliefRAG(passages=PASSAGES, **settings(tmp_path, SURE, ANSWER, rewrite)) as rag:
         runnable = BeliefRAGRunnable(rag)
-        assert runnable.invoke({"question": "Who did it?", "history": history})["answer"] == "Colin Archer"
+        answer = runnable.invoke({"question": "Who did it?", "history": history})
+        assert (answer["answer"], answer["standalone"]) == ("Colin Archer", QUESTION)
+        assert runnable.invoke({"question": QUESTION, "where": "type=pdf"})["sources"] == []
         with pytest.raises(SettingsError, match="not a message"):
             runnable.invoke({"question": "Who did it?", "history": ["Was the Fram built?"]})
 

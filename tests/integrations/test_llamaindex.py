@@ -79,6 +79,14 @@ def test_an_attack_in_a_node_stays_inside_its_passage(tmp_path: Path, attack: st
     check_hostile(FromLlamaIndex(given), tmp_path)
 
 
+def test_an_engine_over_a_conversation_takes_follow_ups(tmp_path: Path) -> None:
+    rewrite = {"purpose": "standalone", "match": "Colin Archer", "reply": QUESTION}
+    with BeliefRAG(passages=PASSAGES, **settings(tmp_path, SURE, ANSWER, rewrite)) as rag:
+        engine = BeliefRAGQueryEngine(rag.conversation())
+        first, second = engine.query(QUESTION), engine.query("Who did it?")
+    assert (first.metadata["standalone"], second.metadata["standalone"]) == ("", QUESTION)  # type: ignore[index]
+
+
 async def test_a_query_gets_answer_sources_and_metadata(tmp_path: Path) -> None:
     with BeliefRAG(passages=PASSAGES, **settings(tmp_path)) as rag:
         engine = BeliefRAGQueryEngine(rag)

@@ -32,14 +32,14 @@ DECLINING: dict[str, Any] = {
 
 
 def settings(folder: Path, *lines: Mapping[str, Any]) -> dict[str, Any]:
-    """What to open BeliefRAG with: a scripted model that is sure unless told otherwise."""
+    """Return what to open BeliefRAG with: a scripted model that is sure unless told otherwise."""
     script = folder / "model.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, ANSWER)), encoding="utf-8")
     return {"model": f"scripted:{script}", "borrow": "published", "cache": False, "retry_seconds": 0}
 
 
 def counted(text: str, size: int = 64) -> list[float]:
-    """The words of a text, counted in hashed places."""
+    """Return the words of a text, counted in hashed places."""
     vector = [0.0] * size
     for word in re.findall(r"\w+", text.lower()):
         vector[crc32(word.encode()) % size] += 1.0

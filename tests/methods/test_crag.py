@@ -20,7 +20,7 @@ def grades(*values: float) -> dict[str, Any]:
 
 
 def helps(passage: str, probability: float) -> dict[str, Any]:
-    """The odds of yes for one passage."""
+    """Return the odds of yes for one passage."""
     return says("grader", "yes", match=f"alpha{passage}", logprobs={"yes": probability, "no": 1 - probability})
 
 

@@ -13,7 +13,7 @@ ANSWER = says("answer", "Torsby")
 
 
 def drafted(**words: float) -> dict[str, Any]:
-    """A drafted sentence, each word with its probability; `_` stands for a full stop after it."""
+    """Return a drafted sentence, each word with its probability; `_` stands for a full stop after it."""
     tokens = [{"token": (" " if i else "") + w.replace("_", "."), "p": p} for i, (w, p) in enumerate(words.items())]
     return says("draft", "".join(str(token["token"]) for token in tokens), logprobs=tokens)
 

@@ -34,7 +34,7 @@ async def played(folder: Path, intervention: FrozenAnswerability | PermutedAnswe
 
 
 def without_answerability(step: Step) -> Step:
-    """A step without answerability, the comparisons that show it, and what depends on the clock."""
+    """Return a step without answerability, the comparisons that show it, and what depends on the clock."""
     compared = tuple(each for each in step.comparisons if each.name != "answerability")
     return step.model_copy(update={"answerability": None, "comparisons": compared, "at": 0.0, "calls": ()})
 

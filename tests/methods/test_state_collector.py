@@ -9,7 +9,6 @@ from tests.support.reading import actions, calls, says
 
 SCALE = ScoreScale(20.0, 8.0)
 GOOD = verdict(0.95, 0.05, 0.05)
-WEAK = verdict(0.3, 0.6, 0.5, unhelpful=[2])
 QUERY = says("query_writer", "the next query", repeat=True)
 ANSWERS = [says("answer", reply) for reply in ("from memory", "first", "second", "third")]
 
@@ -32,9 +31,3 @@ async def test_a_survey_goes_on_where_beliefrag_would_answer_and_answers_at_each
     assert steps[1].diagnostics and steps[1].diagnostics.cost == steps[1].tokens / Budget().tokens
     model = script(tmp_path, GOOD, says("answer", "first"))
     assert actions(await play(model, searches(), method=published_method())) == ["RETRIEVE", "ANSWER"]
-
-
-async def test_a_survey_corrects_its_evidence(tmp_path: Path) -> None:
-    lines = [{**WEAK, "repeat": True}, QUERY, says("rewriter", "other words"), says("answer", "it", repeat=True)]
-    corrected = await play(script(tmp_path, *lines), searches(), method=collect_states("survey", SCALE, MethodInputs()))
-    assert actions(corrected)[:4] == ["RETRIEVE", "VERIFY", "REWRITE", "RETRIEVE"]

@@ -94,7 +94,7 @@ async def test_a_failure_is_never_stored(cache: CachedModel, gated: Gated) -> No
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Waits as long as a busy machine needs."""
+    """Wait as long as a busy machine needs."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

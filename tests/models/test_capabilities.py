@@ -45,7 +45,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> str:
 
 
 async def ask_many(server: ChatServer, learned: Path, calls: int) -> int:
-    """Makes calls of all kinds, 16 at a time from the first on; gives how many of them were rejected."""
+    """Make calls of all kinds, 16 at a time from the first on; return how many of them were rejected."""
     server.requests.clear()
     # So many connections at once can be too many for the small server of the tests.
     model = RetryingModel(OpenAICompatible("m", server.url, learned=learned), RetryPolicy(wait_initial=0.1))

@@ -123,26 +123,6 @@ async def test_patience_does_not_run_while_a_call_waits_for_its_first_turn() -> 
     assert gated.asked == 2
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        failure(429, "Slow down", retry_after="0.01"),
-        failure(500, "oops"),
-        Response(close=True),
-        completion(cut=10),
-        completion(""),
-        Response(b'{"choices": [{"mess'),
-    ],
-)
-async def test_one_fault_of_a_real_server_is_got_over(chat_server: ChatServer, first: Response) -> None:
-    chat_server.play(first, completion("Paris"))
-    model = RetryingModel(OpenAICompatible("m", chat_server.url), AT_ONCE)
-    reply = await model.chat(ask())
-    await model.aclose()
-    assert (reply.text, reply.retries, len(chat_server.requests)) == ("Paris", 1, 2)
-    assert (reply.tokens_in, reply.tokens_out) == (11, 3)
-
-
 GOOD = None
 BUSY = TransportError("busy", status=429, retryable=True)
 FAILED = TransportError("failed", status=503, retryable=True)
@@ -169,7 +149,7 @@ async def grown(to: int, cap: int = 16) -> LimitedModel:
 
 
 async def crowded(permits: LimitedModel, windows: int) -> list[int]:
-    """The limit after each window of good replies, where more calls are waiting than can ever be made."""
+    """Return the limit after each window of good replies, where more calls are waiting than can ever be made."""
     waiting = deque(asyncio.create_task(permits.acquire()) for _ in range(permits._cap * windows))
     await asyncio.sleep(0)
     limits = []

@@ -7,6 +7,7 @@ import json
 import logging
 import random
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -162,9 +163,19 @@ def test_a_replay_leaves_a_damaged_file_alone_and_says_what_to_do(filled: Path) 
     assert filled.read_bytes() == b"x" * 9_000
 
 
-def test_a_file_that_lost_its_second_half_keeps_the_replies_of_the_first(filled: Path) -> None:
-    data = filled.read_bytes()
-    filled.write_bytes(data[: len(data) // 2])
+@pytest.mark.parametrize(
+    ("damage", "share"),
+    [
+        (lambda data: data[: len(data) // 2], 0.25),
+        (lambda data: bytes(100) + data[100:], 1),
+        (lambda data: data[100:], 1),
+    ],
+)
+def test_a_file_that_lost_a_part_keeps_the_replies_of_the_rest(
+    filled: Path, damage: Callable[[bytes], bytes], share: float
+) -> None:
+    filled.write_bytes(damage(filled.read_bytes()))
     with ReplyStore(filled) as store:
         kept = [key for key in REPLIES if store.get(key) is not None]
-    assert len(kept) > len(REPLIES) // 4
+    assert len(kept) >= share * len(REPLIES)
+    assert not list(filled.parent.glob("*.patched"))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import logging
 import math
 from collections.abc import AsyncIterator
 from typing import Any
@@ -135,27 +134,6 @@ async def test_tokens_are_counted_here_when_the_server_does_not(
     chat_server.play(completion("Paris, France", usage=usage))
     reply = await model.chat(ask("Where?"))
     assert (reply.tokens_in, reply.tokens_out, reply.counted_by) == (2 + 4 + 2 + 4, 3, LOCAL_COUNT)
-
-
-def takes(*formats: str | None, status: int = 400, message: str = "response_format is not supported") -> Any:
-    def answer(request: Request) -> Response:
-        asked = request.body.get("response_format", {}).get("type")
-        return completion('{"a": 1}') if asked in formats else failure(status, message)
-
-    return answer
-
-
-async def test_a_server_with_json_mode_only_is_asked_so_from_then_on(
-    chat_server: ChatServer, model: OpenAICompatible, caplog: pytest.LogCaptureFixture
-) -> None:
-    chat_server.play(takes("json_object", None, message="This response_format type is unavailable now"))
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            assert (await model.chat(ask(schema=SCHEMA))).text == '{"a": 1}'
-    asked = [request.body["response_format"]["type"] for request in chat_server.requests]
-    assert asked == ["json_schema", "json_object", "json_object"]
-    assert len(caplog.records) == 1
-    assert "JSON schema" in caplog.text
 
 
 async def test_a_model_that_is_stopped_within_its_thinking_is_asked_again_without_stop_texts(

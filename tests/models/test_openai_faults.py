@@ -240,6 +240,25 @@ async def test_a_password_in_the_base_url_reaches_no_error(chat_server: ChatServ
     await model.aclose()
 
 
+async def test_half_of_a_surrogate_pair_in_a_reply_is_read_as_a_question_mark(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    event = b'data: {"choices": [{"delta": {"content": "Par\\ud800is"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    for body, on_text in ((completion("Par\ud800is").body, None), (event, print)):
+        chat_server.play(Response(body))
+        assert (await model.chat(ask(on_text=on_text))).text == "Par?is"
+    assert len(chat_server.requests) == 2
+
+
+async def test_a_second_reply_to_one_call_does_not_answer_the_next(
+    chat_server: ChatServer, model: OpenAICompatible
+) -> None:
+    body = completion("Berlin").body
+    surplus = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    chat_server.play(completion("Paris", surplus=surplus), completion("Rome"))
+    assert [(await model.chat(ask(country))).text for country in ("France?", "Italy?")] == ["Paris", "Rome"]
+
+
 async def test_text_that_is_no_unicode_is_an_error_of_the_request(model: OpenAICompatible) -> None:
     with pytest.raises(ModelError, match="not valid Unicode"):
         await model.chat(ask("half a \ud83d face"))

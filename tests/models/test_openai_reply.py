@@ -57,19 +57,23 @@ def logprobs(*tokens: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("content", "message", "tokens", "kept"),
+    ("content", "message", "tokens", "kept", "stop"),
     [
-        ("yes", {}, ["yes"], ["yes"]),
-        ("yes", {}, ["y", "es", "<|im_end|>"], ["y", "es", "<|im_end|>"]),
-        ("<think>yes?</think>\nyes", {}, ["<think>", "yes", "?", "</think>", "\n", "yes"], ["yes"]),
-        ("yes", {"reasoning_content": "yes or no"}, ["yes or no", "</think>", "yes"], ["yes"]),
-        ("yes", {"reasoning": "yes or no"}, ["yes or no", "</think>\nye", "s"], ["</think>\nye", "s"]),
+        ("yes", {}, ["yes"], ["yes"], ()),
+        ("yes", {}, ["y", "es", "<|im_end|>"], ["y", "es", "<|im_end|>"], ()),
+        ("<think>yes?</think>\nyes", {}, ["<think>", "yes", "?", "</think>", "\n", "yes"], ["yes"], ()),
+        ("yes", {"reasoning_content": "yes or no"}, ["yes or no", "</think>", "yes"], ["yes"], ()),
+        ("yes", {"reasoning": "yes or no"}, ["yes or no", "</think>\nye", "s"], ["</think>\nye", "s"], ()),
+        # They end with the text, too.
+        ("é b", {}, ["é", " b", "</", "s>"], ["é", " b"], ("</s>",)),
+        ("é b</s> c", {}, ["é", " b</", "s>", " c"], ["é", " b</"], ("</s>",)),
+        ("é b", {"reasoning": "é b or c"}, ["é b or c", "</think>", "é", " b", "</s>"], ["é", " b"], ("</s>",)),
     ],
 )
-def test_probabilities_are_those_of_the_answer_not_of_the_thinking(
-    content: str, message: dict[str, Any], tokens: list[str], kept: list[str]
+def test_probabilities_are_those_of_the_answer_not_of_the_thinking_or_the_stop_text(
+    content: str, message: dict[str, Any], tokens: list[str], kept: list[str], stop: tuple[str, ...]
 ) -> None:
-    reply = read(content, message=message, logprobs=logprobs(*tokens), top_logprobs=2)
+    reply = read(content, message=message, logprobs=logprobs(*tokens), top_logprobs=2, stop=stop)
     assert reply.tokens is not None
     assert [token.token for token in reply.tokens] == kept
 
@@ -108,22 +112,6 @@ def test_a_reply_ends_at_its_stop_text_whether_or_not_the_server_saw_to_that(con
 def test_a_reply_that_was_cut_here_is_whole_though_the_server_ran_on_to_its_limit() -> None:
     assert not read("Paris| or Ly", finish="length", stop=("|",)).truncated
     assert read("Paris or Ly", finish="length", stop=("|",)).truncated
-
-
-@pytest.mark.parametrize(
-    ("content", "message", "tokens", "kept"),
-    [
-        ("é b", {}, ["é", " b", "</", "s>"], ["é", " b"]),
-        ("é b</s> c", {}, ["é", " b</", "s>", " c"], ["é", " b</"]),
-        ("é b", {"reasoning": "é b or c"}, ["é b or c", "</think>", "é", " b", "</s>"], ["é", " b"]),
-    ],
-)
-def test_probabilities_end_with_the_text(
-    content: str, message: dict[str, Any], tokens: list[str], kept: list[str]
-) -> None:
-    reply = read(content, message=message, logprobs=logprobs(*tokens), top_logprobs=1, stop=("</s>",))
-    assert reply.tokens is not None
-    assert [token.token for token in reply.tokens] == kept
 
 
 def test_a_stop_text_in_the_thinking_is_told_apart_from_other_empty_replies() -> None:

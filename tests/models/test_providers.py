@@ -65,7 +65,7 @@ def test_the_one_model_of_a_server_is_asked(serve: Serve) -> None:
         (200, models(), "has no model"),
         (200, models(7, "\x1b[31m"), "has no model"),
         (200, b"[1]", "not a list of models"),
-        (200, b"<html>", "does not say"),
+        (200, b"<html>", "does not list"),
         (500, b"{}", "status 500"),
         (200, b" " * 5_000_000, "larger than 4 MB"),
     ],
@@ -80,15 +80,6 @@ def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
     with pytest.raises(SettingsError) as raised:
         use_server_model(Settings(base_url="http://me:secret@127.0.0.1:9/v1"))
     assert "127.0.0.1" in str(raised.value) and "secret" not in str(raised.value)
-
-
-def test_a_server_without_a_model_stands_for_its_one_model(serve: Serve) -> None:
-    url = serve(200, models("qwen"))
-    settings = Settings(base_url=url, timeout=7)
-    chosen = use_server_model(settings)
-    # What was set stays.
-    assert (settings.method, chosen.model, chosen.method) == ("lean", "qwen", "lean")
-    assert (chosen.base_url, chosen.timeout) == (settings.base_url, 7)
 
 
 def test_a_model_that_is_named_stays_and_no_server_is_asked() -> None:
@@ -151,7 +142,7 @@ def test_it_is_said_where_passages_go_unless_they_stay_on_this_machine(
 def test_a_command_that_asks_no_model_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELIEFRAG_BASE_URL", "http://127.0.0.1:9/v1")
     assert load_settings().settings.model == DEFAULT_MODEL
-    with pytest.raises(SettingsError, match="does not say which models"):
+    with pytest.raises(SettingsError, match="does not list its models"):
         GivenSettings({}, None).load()
 
 

@@ -52,7 +52,7 @@ def plain(request: Request) -> Response:
 
 
 def thinking(request: Request, *, thoughts: int = 90, field: str = "reasoning_content") -> Response:
-    """A reply whose thoughts count against the limit."""
+    """Return a reply whose thoughts count against the limit."""
     limit = int(request.body.get("max_completion_tokens") or request.body["max_tokens"])
     details = {"prompt_tokens": 9, "completion_tokens": min(thoughts + 1, limit), "total_tokens": 100}
     usage = details | {"completion_tokens_details": {"reasoning_tokens": min(thoughts, limit)}}

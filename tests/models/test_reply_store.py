@@ -114,7 +114,7 @@ def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, read_only: bool
 
 
 def test_reading_only_needs_a_file_and_never_writes(path: Path) -> None:
-    with pytest.raises(SettingsError, match="no reply cache at"):
+    with pytest.raises(SettingsError, match="No reply cache exists at"):
         ReplyStore(path, read_only=True)
     assert not path.parent.exists()
     with ReplyStore(path) as store:

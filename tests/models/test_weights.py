@@ -53,7 +53,7 @@ def test_every_entry_is_pinned_and_adds_up(weights: Weights) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ModelError, match="no weights named 'qwen'") as caught:
+    with pytest.raises(ModelError, match="Unknown weights: 'qwen'") as caught:
         resolve("local:qwen")
     assert all(weights.name in caught.value.remedy for weights in CATALOGUE)
     assert weights_with_hash("0" * 64) is None

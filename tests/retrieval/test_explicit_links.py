@@ -23,7 +23,7 @@ FILLER = "Plain words that say nothing about any of the settings and that only f
 
 
 def write_manual(folder: Path) -> Path:
-    """Writes a manual of two pages: a chapter that names a setting, and a reference that explains it."""
+    """Write a manual of two pages: a chapter that names a setting, and a reference that explains it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tuning.html").write_text(
         f"""<title>Tuning</title><h1>Tuning</h1><p>{FILLER}</p>
@@ -56,7 +56,7 @@ def open_linked(index: Path) -> LinkedRetriever:
 
 
 def links_from(retriever: LinkedRetriever, words: str) -> set[str]:
-    """The titles of the passages that explicit links of the best passage for some words lead to."""
+    """Return the titles of the passages that explicit links of the best passage for some words lead to."""
     graph, index = retriever.graph, retriever.index
     [hit] = Bm25Index.search(index, words, 1) if isinstance(index, Bm25Index) else []
     [number] = [each for each in range(len(graph)) if graph.passage_id(each) == hit.passage.id]

@@ -40,7 +40,7 @@ def counts(report: IndexReport) -> tuple[int, int, int]:
 
 
 def age(folder: Path) -> None:
-    """Makes all files look old, so that their stamps are believed."""
+    """Make all files look old, so that their stamps are believed."""
     for file in folder.rglob("*"):
         os.utime(file, (1e9, 1e9))
 
@@ -151,6 +151,7 @@ def test_many_broken_lines_are_counted_rather_than_listed(docs: Path, out: Path)
     report = index_paths([docs], out)
     assert len(report.skipped) == 21
     assert report.skipped[-1].reason.startswith("980 ")
+    assert index_paths([docs], out).skipped == report.skipped, "an unchanged file is reported again"
 
 
 def test_links_to_folders_are_not_followed(docs: Path, out: Path, tmp_path: Path) -> None:

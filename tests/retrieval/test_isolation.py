@@ -83,6 +83,20 @@ def test_a_file_that_exceeds_a_limit_is_named_and_the_others_are_read(
     assert report.passages_total == 2
 
 
+def test_a_file_that_was_refused_is_not_read_again_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beliefrag.retrieval.indexing._SETTLED_NS", 0)
+    docs, index, limits = tmp_path / "docs", tmp_path / "index", Reading(seconds=1)
+    docs.mkdir()
+    (docs / "a.txt").write_text("Words.")
+    write_attributes(docs / "b.html")
+    first, second = (index_paths([docs], index, reading=limits) for _ in range(2))
+    assert first.skipped == second.skipped and second.seconds < first.seconds / 2
+    (docs / "b.html").write_text("<p>other words</p>")
+    assert index_paths([docs], index, reading=limits).passages_total == 2
+
+
 def test_a_cell_that_claims_to_be_wide_is_a_cell(tmp_path: Path) -> None:
     write_wide_cell(tmp_path / "wide.docx")
     (tmp_path / "a.txt").write_text("Words.")

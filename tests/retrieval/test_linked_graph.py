@@ -95,7 +95,7 @@ def make_graph(*passages: Passage) -> NameGraph:
 
 
 def targets(graph: NameGraph, passage: str) -> set[str]:
-    """The passages whose names a passage mentions."""
+    """Return the passages whose names a passage mentions."""
     names = graph.named.name[graph.named.of_passage(number(graph, passage))].tolist()
     return {graph.passage_id(home) for name in names for home in graph.home_passage[graph.homes(name)].tolist()}
 

@@ -14,7 +14,7 @@ Read = Callable[[Path], tuple[list[Document], list[str]]]
 
 
 def pdf_bytes(*pages: list[str], title: str = "") -> bytes:
-    """A PDF written by hand, with one text line per string."""
+    """Return a PDF written by hand, with one text line per string."""
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",

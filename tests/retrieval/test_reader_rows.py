@@ -118,9 +118,3 @@ def test_a_quote_that_is_never_closed_is_reported(tmp_path: Path, read: Read, mo
     documents, [complaint] = read(tmp_path / "a.csv")
     assert [document.text for document in documents] == ["name: Ada; city: London"]
     assert "field limit" in complaint
-
-
-def test_a_binary_table_is_refused(tmp_path: Path, read: Read) -> None:
-    (tmp_path / "a.csv").write_bytes(b"PK\x03\x04\x00\x00binary")
-    with pytest.raises(Unreadable, match="binary"):
-        read(tmp_path / "a.csv")

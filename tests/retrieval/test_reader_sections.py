@@ -11,7 +11,7 @@ Read = Callable[[Path], tuple[list[Document], list[str]]]
 
 
 def sentence(word: str, count: int = 6) -> str:
-    """A few sentences of six words, all about one word."""
+    """Return a few sentences of six words, all about one word."""
     return " ".join(f"The {word} is explained here, number{at}." for at in range(count))
 
 
@@ -76,7 +76,7 @@ def test_a_manual_page_in_plain_text_is_cut_at_headings_and_entries(tmp_path: Pa
 
 def test_a_text_without_such_a_layout_stays_one_document(tmp_path: Path, read: Read) -> None:
     text = f"NOTE\n{sentence('note')}\n\n" * 10
-    assert read_titles(read, tmp_path / "notes.txt", text) == {"notes": text}
+    assert read_titles(read, tmp_path / "notes.txt", text) == {"notes": text.strip()}
 
 
 def test_nothing_is_lost_between_sections(tmp_path: Path, read: Read) -> None:

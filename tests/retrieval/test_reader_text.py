@@ -75,7 +75,7 @@ def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path, read: Read, 
 
 
 def lines_of(path: Path, read: Read) -> list[tuple[str, str]]:
-    """The first word and the place of each passage of a file."""
+    """Return the first word and the place of each passage of a file."""
     cut = [passage for document in read(path)[0] for passage in cut_document(document)]
     return [(passage.text.split()[0], passage.place) for passage in cut]
 

@@ -174,8 +174,9 @@ STEP_DAMAGE: list[tuple[str, Any, str]] = [
 
 
 def damage(where: str, value: Any) -> bytes:
-    """The line of an episode with one value replaced."""
+    """Return the line of an episode with one value replaced."""
     whole = place = json.loads(episode_line(episode("q2")))
+    del whole["seal"]
     *path, last = where.split(".")
     for part in path:
         place = place[int(part)] if isinstance(place, list) else place[part]
@@ -200,6 +201,16 @@ def test_a_damaged_step_is_reported_by_whoever_reads_the_whole_episode(
     with pytest.raises(RunError, match="Delete that line") as caught:
         list(read_episodes(tmp_path))
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize("spaced", [False, True])
+def test_an_answer_that_was_edited_is_refused(tmp_path: Path, spaced: bool) -> None:
+    edited = episode_line(episode("q1")).replace(b"Larvik", b"Bergen")
+    edited = json.dumps(json.loads(edited)).encode() + b"\n" if spaced else edited
+    (tmp_path / "episodes.jsonl").write_bytes(episode_line(episode("q2")) + edited)
+    for read in (read_summaries, lambda run: list(read_episodes(run))):
+        with pytest.raises(RunError, match=r"Line 2 .*episodes\.jsonl was changed after .*Delete that line"):
+            read(tmp_path)
 
 
 def test_an_episode_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def _few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planted(questions: int = 120, *, strength: float, seed: int = 0, rounds: int = 2) -> list[Trajectory]:
-    """Questions that are right or wrong at all their states; sufficiency leans to that by `strength`."""
+    """Return questions that are right or wrong at all their states; sufficiency leans to that by `strength`."""
     draw = random.Random(seed)
     found = []
     for k in range(questions):

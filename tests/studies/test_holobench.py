@@ -17,7 +17,7 @@ ROWS = {"row_recall_read": Column("row recall"), "rows_read": Column("rows read"
 
 
 def counted(recall: Mapping[str, float], read: Mapping[str, float]) -> Compared:
-    """A method `beliefrag` that finds and reads these rows."""
+    """Return a method `beliefrag` that finds and reads these rows."""
     values = {"row_recall_read": recall, "rows_read": read}
     return Compared.on_shared_questions(["beliefrag"], ["all"], lambda *at: values[at[2]], ROWS, min_questions=1)
 

@@ -19,7 +19,7 @@ QUESTIONS = 40
 
 
 def played(share: float, dataset: str) -> list[EpisodeSummary]:
-    """Episodes of which a share is right."""
+    """Return episodes of which a share is right."""
     found = []
     for k in range(QUESTIONS):
         right = k < share * QUESTIONS
@@ -30,7 +30,7 @@ def played(share: float, dataset: str) -> list[EpisodeSummary]:
 
 
 def made(shares: dict[str, float], changes: dict[str, dict[str, Any]] | None = None) -> dict[str, Recording]:
-    """A recording for each run of the study, with planted accuracy."""
+    """Return a recording for each run of the study, with planted accuracy."""
     found = {}
     for variant in (*ABLATIONS, *INTERVENTIONS):
         thresholds = {**asdict(Thresholds()), **variant.run.thresholds}

@@ -1,4 +1,4 @@
-"""Noise, falsehood and source: planted effects are found, and where nothing was planted nothing is."""
+"""Noise, false evidence and source: planted effects are found, and where nothing was planted nothing is."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def misled() -> Recording:
 
 
 def ranked(signal: float, *, seed: int = 0, questions: int = 120, conflict: float = 0.1) -> Recording:
-    """States whose answers are right by a chance that follows answerability as far as the signal goes."""
+    """Return states whose answers are right by a chance that follows answerability as far as the signal goes."""
     draw = random.Random(seed)
     found = []
     for k in range(questions):

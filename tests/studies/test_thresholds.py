@@ -21,7 +21,7 @@ def worked_out(trajectories: list[Trajectory]) -> StudyResult:
 
 
 def spread_apart(shift: float, questions: int = 40) -> list[Trajectory]:
-    """Two datasets whose raw scores lie so far apart, and whose calibrated ones lie alike."""
+    """Return two datasets whose raw scores lie so far apart, and whose calibrated ones lie alike."""
     return [
         trajectory(
             f"q{k}",

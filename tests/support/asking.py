@@ -68,13 +68,13 @@ class Asking:
 
     @contextlib.contextmanager
     def browser(self, **how: Any) -> Iterator[httpx2.Client]:
-        """A client that has followed the printed address, and sends what a browser sends."""
+        """Return a client that has followed the printed address, and sends what a browser sends."""
         with self.served.client(headers={"Origin": self.url}, **how) as client:
             assert client.get(self.address.removeprefix(self.url)).status_code == 303
             yield client
 
     def labels(self) -> list[dict[str, Any]]:
-        """What was kept as feedback."""
+        """Return what was kept as feedback."""
         if not self.feedback.exists():
             return []
         return [json.loads(line) for line in self.feedback.read_text(encoding="ascii").splitlines()]
@@ -89,7 +89,7 @@ def asking(
     passages: Sequence[Passage] = PASSAGES,
     settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Asking]:
-    """Serves the page as `beliefrag app` does."""
+    """Serve the page as `beliefrag app` does."""
     assembly, chosen = opened(folder, *replies, seconds=seconds, passages=passages, **dict(settings or {}))
     feedback = folder / "feedback.jsonl"
     keys: list[BrowserKey] = []

@@ -17,7 +17,7 @@ BORROWED = ("--set", "borrow=published", "--set", "verifier=structured")
 
 
 def write_dataset(folder: Path, name: str, questions: int = 4, **labels: Any) -> Path:
-    """A dataset whose question k asks where builder k was born; ship k leads to builder k."""
+    """Return a dataset whose question k asks where builder k was born; ship k leads to builder k."""
     home = folder / name
     home.mkdir(parents=True)
     asked, passages = [], []
@@ -43,7 +43,7 @@ def write_dataset(folder: Path, name: str, questions: int = 4, **labels: Any) ->
 
 
 def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jsonl") -> str:
-    """A model for every method that can be asked any number of times; the lines given come before the common ones.
+    """Return a model for every method, to be asked any number of times; the lines given come before the common ones.
 
     Question 0 is answered rightly, question 1 in part, and all others wrongly, whatever the dataset.
     """
@@ -80,7 +80,7 @@ def write_script(folder: Path, *first: Mapping[str, Any], name: str = "bench.jso
 
 
 def records(run: Path) -> list[Episode]:
-    """All lines of a run's episodes, in the order of the file."""
+    """Return all lines of a run's episodes, in the order of the file."""
     return [read_episode_at(run, line.offset) for line in read_lines(run)]
 
 
@@ -89,7 +89,7 @@ def _lines(path: Path, rows: list[Any]) -> None:
 
 
 def line_of(home: Path, *more: str, out: str = "run", questions: int = 4) -> list[str]:
-    """A run of both made-up datasets with the scripted model."""
+    """Return a run of both made-up datasets with the scripted model."""
     for name in ("north", "south"):
         if not (home / name).exists():
             write_dataset(home, name, questions)

@@ -24,7 +24,7 @@ CONTRAST, UNNAMED = (
 
 
 def no_browser() -> str:
-    """Why no page can be tried in a browser here; empty if one can."""
+    """Return why no page can be tried in a browser here; empty if one can."""
     if expect is None:
         return "playwright is not installed: no page was tried in a browser"
     return "" if CHROMIUM else "no chromium is installed ('apt-get install chromium'): no page was tried in a browser"
@@ -38,7 +38,7 @@ def page_expectations() -> Any:
 
 
 def launch_options() -> dict[str, Any]:
-    """How to start it here: the sandbox cannot be used by root."""
+    """Return how to start it here: the sandbox cannot be used by root."""
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     return {"executable_path": CHROMIUM, "args": ["--no-sandbox"] if root else []}
 
@@ -72,7 +72,7 @@ class Visit:
 
 
 def visit(browser: Browser, address: str, **context: object) -> Visit:
-    """Opens a printed address in a browser of its own, which is as wide as `context` says."""
+    """Open a printed address in a browser of its own, which is as wide as `context` says."""
     found = Visit(browser.new_context(**context).new_page(), address.partition("/?")[0])  # type: ignore[arg-type]
     found.page.goto(address)
     return found
@@ -87,7 +87,7 @@ def look_at(found: Visit, width: int, where: str) -> None:
 
 
 def episode_id(found: Visit, query: str) -> int:
-    """The number of the first episode that a listing finds."""
+    """Return the number of the first episode that a listing finds."""
     number = found.page.evaluate(
         "async (q) => (await (await fetch('/api/episodes?' + q)).json()).episodes[0].id", query
     )

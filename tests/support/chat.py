@@ -12,12 +12,12 @@ from beliefrag.models.protocol import ChatReply, ChatRequest, Message
 
 
 def ask(text: str = "What is the capital of France?", *, purpose: str = "answer", **fields: Any) -> ChatRequest:
-    """A request with one question in it."""
+    """Return a request with one question in it."""
     return ChatRequest(purpose, (Message("system", "Answer."), Message("user", text)), **fields)
 
 
 def script(folder: Path, *lines: Mapping[str, Any]) -> Path:
-    """Writes a script for `Scripted`."""
+    """Write a script for `Scripted`."""
     path = folder / "script.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path

@@ -17,9 +17,10 @@ from beliefrag.models.download import DownloadError, pull
 class WordVectors:
     """A real, if simple, embedding: the sum of one fixed random direction for each word. Counts its texts."""
 
-    def __init__(self, dimensions: int = 64) -> None:
+    dimensions = 64
+
+    def __init__(self) -> None:
         self.texts = 0
-        self.dimensions = dimensions
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.texts += len(texts)
@@ -42,7 +43,7 @@ def _direction(word: str, dimensions: int) -> NDArray[np.float64]:
 
 
 def pull_weights() -> Path:
-    """The file with the weights of dense retrieval; a test that needs them is skipped where they cannot be had."""
+    """Return the weights of dense retrieval; a test that needs them is skipped where they cannot be had."""
     try:
         return pull("all-minilm-l6-v2")
     except DownloadError as error:

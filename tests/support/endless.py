@@ -31,12 +31,12 @@ class Endless:
 
 
 async def asked(model: Endless, times: int) -> None:
-    """Waits until that many calls have begun."""
+    """Wait until that many calls have begun."""
     await _until(lambda: model.asked == times)
 
 
 async def all_cancelled(model: Endless, times: int) -> None:
-    """Waits until that many calls have begun and have been cancelled."""
+    """Wait until that many calls have begun and have been cancelled."""
     await _until(lambda: model.asked == model.cancelled == times)
 
 

@@ -22,11 +22,11 @@ class EngineUnderTest(Protocol):
     """An index that is empty at first."""
 
     def open(self) -> Bm25Index | EngineRetriever:
-        """Opens it for searches."""
+        """Open it for searches."""
         ...
 
     def fill(self, passages: list[Passage]) -> object:
-        """Makes it hold exactly these passages."""
+        """Make it hold exactly these passages."""
         ...
 
 

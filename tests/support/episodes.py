@@ -39,7 +39,7 @@ class PlannedRetriever:
 
 
 def hits(*ids: str, score: float = 20.0) -> list[Hit]:
-    """Hits with distinct texts and falling scores."""
+    """Return hits with distinct texts and falling scores."""
     return [
         Hit(Passage(i, i.replace("_", " "), f"{i} alpha{i} beta{i} gamma{i}"), score - rank)
         for rank, i in enumerate(ids)
@@ -49,7 +49,7 @@ def hits(*ids: str, score: float = 20.0) -> list[Hit]:
 def verdict(
     support: float, gap: float, uncertainty: float, conflict: float = 0.0, unhelpful: Sequence[object] = ()
 ) -> dict[str, Any]:
-    """A verifier line for a script."""
+    """Return a verifier line for a script."""
     reply = {
         "unhelpful_doc_ids": list(unhelpful),
         "support": support,
@@ -61,7 +61,7 @@ def verdict(
 
 
 def script(folder: Path, *lines: Mapping[str, Any]) -> Scripted:
-    """A scripted model with these lines."""
+    """Return a scripted model with these lines."""
     file = folder / "script.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     return Scripted(file)
@@ -98,6 +98,6 @@ async def play(
     verifier: str = "structured",
     rules: Rules = Rules(),
 ) -> Episode:
-    """Runs one episode to its end."""
+    """Run one episode to its end."""
     harness = Harness(model, retriever, Prompts.load(), build_verifier(verifier), budget, pack=pack, rules=rules)
     return await loop.play(Question(question), method or published_method(), harness)

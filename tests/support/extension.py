@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "extension"
 
 
 def install_extension(folder: Path) -> Path:
-    """Copies the package and writes what an installer writes: its name, its version and its entry points."""
+    """Copy the package and write what an installer writes: its name, its version and its entry points."""
     project = tomllib.loads((SOURCE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     shutil.copytree(SOURCE / "beliefrag_example", folder / "beliefrag_example")
     info = folder / f"beliefrag_example-{project['version']}.dist-info"

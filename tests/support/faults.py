@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def at_random_moments(do: Callable[[], object], times: int, *, within: float) -> Iterator[list[float]]:
-    """Does something at moments of its own while the block runs; gives the list of moments.
+    """Do something at moments of its own while the block runs; return the list of moments.
 
     What returns False had nothing to break yet: it is tried again soon, and does not count.
     """

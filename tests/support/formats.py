@@ -31,6 +31,12 @@ FACTS = {
     "lantern oil litres": ("old.zip", "cellar/lamps.txt, line 1", "lamps"),
     "north field yield": ("yield.pdf", "page 2", "yield > Table 1. Yield per field in tonnes"),
     "station built": ("yield.pdf", "pages 1-2", "yield"),
+    "ferry minutes": ("ferry.html", "", "Ferries"),
+    "Hallgrim shoe size": ("shoes.csv", "row 3", "shoes"),
+    "Odin raven": ("birds.jsonl", "line 2", "Birds"),
+    "mast height metres": ("mast.odp", "slide 2", "mast > The mast"),
+    "choir rehearses": ("club.mbox", "message 1, attachment choir.txt, line 1", "choir"),
+    "reserve fund note": ("plans.pptx", "slide 1", "plans > Budget"),
     "parse_toll int": ("toll.py", "lines 3-4", "toll.py > parse_toll"),
 }
 """Words of each fact, and the file, place and title that it is cited with."""
@@ -45,6 +51,11 @@ def write_office(folder: Path) -> None:
         '"""Tolls."""\n\ndef parse_toll(text):\n    return int(text)\n\ndef write_toll(toll):\n    return str(toll)\n'
     )
     (folder / "gate.rtf").write_text(r"{\rtf1\ansi{\fonttbl{\f0 Times;}}\f0 The gate closes at nine.\par}")
+    (folder / "ferry.html").write_text("<title>Ferries</title><p>The ferry takes 25 minutes.</p>")
+    (folder / "shoes.csv").write_text("name,shoe size\nGudrun,38\nHallgrim,45\n")
+    (folder / "birds.jsonl").write_text(
+        '{"title": "Birds", "text": "A gull."}\n{"title": "Birds", "text": "Odin had a raven."}'
+    )
     word = docx.Document()
     for heading in ("IT: passwords have 12 letters", "Ombudswoman: Vera Lind is the ombudswoman"):
         word.add_heading(heading.partition(":")[0], 1)
@@ -82,6 +93,7 @@ def _write_slides(path: Path) -> None:
     for title, text in (("Budget", "It is tight."), ("Pier", "The pier renewal has a budget of 4.2 million.")):
         slide = slides.slides.add_slide(slides.slide_layouts[1])
         slide.shapes.title.text, slide.placeholders[1].text = title, text
+        slide.notes_slide.notes_text_frame.text = "Note: the reserve fund is empty." if title == "Budget" else ""
     table = slide.shapes.add_table(3, 2, Inches(1), Inches(4), Inches(4), Inches(1)).table
     for number, row in enumerate((("City", "Desks"), ("Oslo", "19"), ("Turku", "7"))):
         for column, value in enumerate(row):
@@ -91,7 +103,8 @@ def _write_slides(path: Path) -> None:
 
 def _write_open_documents(folder: Path) -> None:
     names = "".join(
-        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"' for short in ("office", "text", "table")
+        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"'
+        for short in ("office", "text", "table", "draw")
     )
     cells = [("Fruit", "Price"), ("apple", "3"), ("pear", "4")]
     cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
@@ -101,6 +114,13 @@ def _write_open_documents(folder: Path) -> None:
         "garden.odt": (
             "text",
             garden.format("Roses", "Cut in March.") + garden.format("Trees", "The oak was planted in 1921."),
+        ),
+        "mast.odp": (
+            "presentation",
+            "".join(
+                f"<draw:page><text:p>{heading}</text:p><text:p>{each}</text:p></draw:page>"
+                for heading, each in (("The hull", "It is of oak."), ("The mast", "Its height is 31 metres."))
+            ),
         ),
         "prices.ods": ("spreadsheet", f'<table:table table:name="Fruit">{rows}</table:table>'),
     }
@@ -122,11 +142,8 @@ def _write_open_documents(folder: Path) -> None:
 
 def _write_mails(folder: Path) -> None:
     mail = EmailMessage()
-    mail["Subject"], mail["From"], mail["Date"] = (
-        "Closing of the pool",
-        "Ann <ann@example.org>",
-        "Mon, 3 Mar 2025 10:00:00 +0000",
-    )
+    mail["Subject"], mail["From"] = "Closing of the pool", "Ann <ann@example.org>"
+    mail["Date"] = "Mon, 3 Mar 2025 10:00:00 +0000"
     mail.set_content("The pool closes on 5 May.")
     mail.add_attachment("item,count\nwasher M9,44\n", subtype="csv", filename="parts.csv")
     (folder / "pool.eml").write_bytes(bytes(mail))
@@ -135,6 +152,8 @@ def _write_mails(folder: Path) -> None:
         mail = EmailMessage()
         mail["Subject"], mail["From"] = subject, "Bo <bo@example.org>"
         mail.set_content(text)
+        if subject == "Rowing":
+            mail.add_attachment("The choir rehearses on Thursday.", filename="choir.txt")
         box.add(mail)
     box.close()
 

@@ -38,6 +38,8 @@ class Response:
     """Close the connection instead of answering."""
     cut: int = 0
     """Close the connection when so many bytes of the body are still to come."""
+    surplus: bytes = b""
+    """What is sent behind the body."""
 
 
 Play = Response | Callable[[Request], Response]
@@ -52,7 +54,7 @@ def completion(
     usage: Mapping[str, Any] | None = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14},
     **how: Any,
 ) -> Response:
-    """A completion as OpenAI's documentation shows it, or with what is asked to be different."""
+    """Return a completion as OpenAI's documentation shows it, or with what is asked to be different."""
     choice: dict[str, Any] = {
         "index": 0,
         "message": {"role": "assistant", "content": text, **(message or {})},
@@ -67,7 +69,7 @@ def completion(
 
 
 def failure(status: int, message: str = "", *, code: str | None = None, **headers: str) -> Response:
-    """An error with a status, in OpenAI's form. Header names are given with underscores."""
+    """Return an error with a status, in OpenAI's form. Header names are given with underscores."""
     body = {"error": {"message": message, "type": "error", "param": None, "code": code}}
     return Response(json.dumps(body).encode(), status, {k.replace("_", "-"): v for k, v in headers.items()})
 
@@ -96,12 +98,12 @@ class ChatServer:
         return f"http://{self.host}/v1"
 
     def play(self, *plays: Play) -> None:
-        """Sets what comes next."""
+        """Set what comes next."""
         with self._lock:
             self._plays = list(plays)
 
     def stop(self) -> None:
-        """Goes down: from now on connections are refused. Calling it twice is harmless."""
+        """Go down: from now on connections are refused. Calling it twice is harmless."""
         self._stopping.set()
         self._server.shutdown()
         self._server.server_close()
@@ -147,13 +149,13 @@ class ChatServer:
                 self.send_header("Content-Type", response.content_type)
                 self.send_header("Content-Length", str(len(response.body)))
                 self.end_headers()
-                body = response.body[: len(response.body) - response.cut]
+                body = response.body[: len(response.body) - response.cut] + response.surplus
                 for start in range(0, len(body), 1 if response.drip else len(body) or 1):
                     server._stopping.wait(response.drip)
                     self.wfile.write(body[start : start + 1] if response.drip else body)
                 self.close_connection = self.close_connection or bool(response.cut)
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Says nothing: a test's output is its own."""
+                """Log nothing: a test's output is its own."""
 
         return Handler

@@ -39,7 +39,7 @@ DECLINING: dict[str, Any] = {
 
 
 def settings(folder: Path, *lines: Mapping[str, Any], **more: Any) -> Settings:
-    """Settings with a scripted model that is sure unless told otherwise."""
+    """Return settings with a scripted model that is sure unless told otherwise."""
     script(folder, *(lines or (SURE, ANSWER)))
     model = {"model": f"scripted:{folder / 'script.jsonl'}", "borrow": "published", "cache": False, "retry_seconds": 0}
     return load_settings({**model, **more}).settings
@@ -48,7 +48,7 @@ def settings(folder: Path, *lines: Mapping[str, Any], **more: Any) -> Settings:
 def service(
     chosen: Settings, *, passages: Sequence[Passage] = PASSAGES, limits: ServerLimits | None = None
 ) -> AnswerService:
-    """A service over a few passages."""
+    """Return a service over a few passages."""
     return AnswerService(
         assemble(chosen, passages=passages), chosen, replace(limits or ServerLimits(), budget=chosen.budget)
     )
@@ -56,7 +56,7 @@ def service(
 
 @contextlib.asynccontextmanager
 async def live(of: AnswerService, **access: Any) -> AsyncIterator[tuple[str, Callable[[], None]]]:
-    """Serves on a free port; gives the address, and what begins the server's end."""
+    """Serve on a free port; return the address, and what begins the server's end."""
     app = create_mcp_app(of, **access)
     with listen("127.0.0.1", 0) as bound:
         server = AnswerServer(app, of)
@@ -76,7 +76,7 @@ async def live(of: AnswerService, **access: Any) -> AsyncIterator[tuple[str, Cal
 
 
 def command(folder: Path, *arguments: str, model: str | None = None) -> StdioServerParameters:
-    """How an agent starts a server of its own."""
+    """Return how an agent starts a server of its own."""
     options = ["--docs", str(folder / "docs"), "--model", model or f"scripted:{folder / 'script.jsonl'}"]
     return StdioServerParameters(
         command=sys.executable,

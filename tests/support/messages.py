@@ -6,7 +6,7 @@ import re
 
 
 def mentions(text: str, *parts: object) -> bool:
-    """Says whether a text has all of these parts in this order; a part that ends in a letter or digit ends a word."""
+    """Return whether a text has all of these parts in this order; a part that ends in a letter or digit ends a word."""
     place = 0
     for part in parts:
         found = re.compile(rf"(?<!\w)(?={re.escape(str(part))}(?!\B\w))").search(text, place)

@@ -15,7 +15,7 @@ _INT64, _FLOAT = 7, 1
 def write_onnx_model(
     folder: Path, *, name: str = "tiny", words: Sequence[str] = WORDS, alike: bool = False, inputs: int = 1
 ) -> Path:
-    """Writes NAME.onnx and NAME.tokenizer.json; gives the first.
+    """Write NAME.onnx and NAME.tokenizer.json; return the first.
 
     Args:
         folder: Where.

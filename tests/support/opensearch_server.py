@@ -345,11 +345,11 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _handle  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing."""
+        """Log nothing."""
 
 
 def stall(seconds: float) -> Callable[[str, str, Reply], Reply | None]:
-    """Lets every search wait."""
+    """Let every search wait."""
 
     def wait(method: str, path: str, reply: Reply) -> Reply | None:
         if "_msearch" in path:

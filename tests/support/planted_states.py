@@ -30,7 +30,7 @@ MODEL = "local:made-up:0123456789abcdef"
 
 
 def logistic(x: dict[str, float]) -> float:
-    """The planted answerability."""
+    """Return the planted answerability."""
     return sigmoid(INTERCEPT + sum(weight * x[name] for name, weight in WEIGHT_OF.items()))
 
 
@@ -44,7 +44,7 @@ def write_run(
     judged: bool = False,
     **changes: Any,
 ) -> Path:
-    """A run of a survey: each question with one state without evidence, and one after each search.
+    """Return a run of a survey: each question with one state without evidence, and one after each search.
 
     Args:
         folder: Where to.
@@ -74,7 +74,7 @@ def write_run(
 
 
 def planted(folder: Path, **how: Any) -> StateCollection:
-    """The states of such a run."""
+    """Return the states of such a run."""
     return read_collection([write_run(folder, **how)])
 
 
@@ -126,7 +126,7 @@ def _episode(question_id: str, draw: random.Random, chance: Chance, rounds: int,
 
 
 def change(state: State, **changes: Any) -> State:
-    """The same state with other values of its own or of its step; `scores` are those of the answer tried there."""
+    """Return the same state with other values of its own or its step; `scores` are those of the answer tried there."""
     if "scores" in changes:
         attempt = state.step.attempt or Attempt("it", 0)
         changes["attempt"] = replace(attempt, scores=changes.pop("scores"))

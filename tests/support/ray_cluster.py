@@ -22,11 +22,11 @@ class RayNodes:
         self._second = self._add_node()
 
     def kill_second_node(self) -> None:
-        """Ends the second node at once, with all its workers."""
+        """End the second node at once, with all its workers."""
         self._cluster.remove_node(self._second, allow_graceful=False)
 
     def replace_second_node(self) -> None:
-        """Starts another node in the place of the one that was killed; only the main thread can."""
+        """Start another node in the place of the one that was killed; only the main thread can."""
         self._second = self._add_node()
 
     def _add_node(self) -> Any:
@@ -40,7 +40,7 @@ class RayNodes:
 
 @contextmanager
 def run_ray() -> Iterator[RayNodes]:
-    """Runs a cluster for the length of a `with` block; this process belongs to it."""
+    """Run a cluster for the length of a `with` block; this process belongs to it."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     ray = import_module("ray")
     head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
@@ -59,7 +59,7 @@ def run_ray() -> Iterator[RayNodes]:
 
 
 def find_workers(kind: str) -> list[int]:
-    """The processes of this process's cluster that are workers of a kind, such as `EpisodeWorker`."""
+    """Return the processes of this process's cluster that are workers of a kind, such as `EpisodeWorker`."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -78,7 +78,7 @@ def _find_parent(process: Path) -> Path:
 
 
 def kill_process(process: int) -> None:
-    """Ends a process with SIGKILL, unless it has ended already."""
+    """End a process with SIGKILL, unless it has ended already."""
     try:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:

@@ -9,12 +9,12 @@ from beliefrag.record import Episode
 
 
 def says(purpose: str, reply: object, **more: Any) -> dict[str, Any]:
-    """A line of a script."""
+    """Return a line of a script."""
     return {"purpose": purpose, "reply": reply, **more}
 
 
 def actions(result: Episode) -> list[str]:
-    """What was done, in order."""
+    """Return what was done, in order."""
     return [step.action for step in result.steps]
 
 
@@ -24,12 +24,12 @@ def calls(result: Episode) -> dict[str, int]:
 
 
 def prompts(result: Episode, purpose: str) -> list[str]:
-    """The last message of each call of that purpose."""
+    """Return the last message of each call of that purpose."""
     return [e.messages[-1]["content"] for e in result.calls if e.purpose == purpose]
 
 
 def why(result: Episode) -> str:
-    """The reason of the last step in words, with the numbers that it compared; the error of a failed episode."""
+    """Return the reason of the last step in words, with the numbers that it compared; the error of a failed episode."""
     if result.error:
         return result.error.message
     last = result.steps[-1]

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def load_script(path: Path) -> Any:
-    """The module of a file, executed."""
+    """Return the module of a file, executed."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

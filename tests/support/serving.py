@@ -92,7 +92,7 @@ class Served:
             return client.post("/v1/ask", json=body, headers=headers)
 
     def tasks(self) -> int:
-        """How many tasks the server's event loop holds."""
+        """Return how many tasks the server's event loop holds."""
 
         async def count() -> int:
             return len(asyncio.all_tasks())
@@ -109,7 +109,7 @@ def opened(
     index: Path | None = None,
     **settings: Any,
 ) -> tuple[Assembly, Settings]:
-    """An assembly of documents, or else of passages, with a scripted model."""
+    """Return an assembly of documents, or else of passages, with a scripted model."""
     script = folder / "served.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in lines or (SURE, REPLY)), encoding="utf-8")
     usual: dict[str, Any] = {"borrow": "published", "verifier": "structured", "cache": False, "retry_seconds": 0}
@@ -134,7 +134,7 @@ def served(
     make_key: Callable[[socket.socket], BrowserKey] | None = None,
     **site: Any,
 ) -> Iterator[Served]:
-    """Serves an assembly until the context is left."""
+    """Serve an assembly until the context is left."""
     service = AnswerService(assembly, settings, limits or ServerLimits(budget=settings.budget))
     bound = listen("127.0.0.1", 0)
     app = create_app(
@@ -166,7 +166,7 @@ def served(
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Waits until something holds."""
+    """Wait until something holds."""
     give_up = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < give_up, "it never came true"
@@ -174,14 +174,14 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def raw_post(path: str, body: Mapping[str, Any], *headers: str) -> bytes:
-    """The bytes of a request."""
+    """Return the bytes of a request."""
     content = json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     return "\r\n".join([*lines, f"Content-Length: {len(content)}", "", ""]).encode() + content
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """The named events of a stream."""
+    """Return the named events of a stream."""
     found = []
     for block in text.split("\n\n"):
         lines = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))

@@ -34,7 +34,7 @@ def state(
     step: int = 1,
     **belief: float,
 ) -> State:
-    """One visited state; what is not given is ordinary."""
+    """Return one visited state; what is not given is ordinary."""
     measured = Step(
         number=step,
         action=action,
@@ -59,14 +59,14 @@ def state(
 
 
 def trajectory(question_id: str, *states: State, dataset: str = "d", method: str = "beliefrag") -> Trajectory:
-    """The states of one episode."""
+    """Return the states of one episode."""
     return Trajectory(dataset, method, question_id, states)
 
 
 def episode(
     method: str, question_id: str, f1: float, tokens: int, *, dataset: str = "d", failed: bool = False
 ) -> EpisodeSummary:
-    """One episode with its score and its cost."""
+    """Return one episode with its score and its cost."""
     return EpisodeSummary(
         dataset=dataset,
         method=method,
@@ -81,7 +81,7 @@ def episode(
 def recording(
     trajectories: Iterable[Trajectory] = (), episodes: Iterable[EpisodeSummary] = (), **changes: Any
 ) -> Recording:
-    """The recording of a run with these states and episodes."""
+    """Return the recording of a run with these states and episodes."""
     own, played = tuple(trajectories), tuple(episodes)
     if not played:
         played = tuple(episode(t.method, t.question_id, 0.0, 100, dataset=t.dataset) for t in own)
@@ -94,7 +94,7 @@ def recording(
 
 
 def write_study_data(folder: Path, questions: int = 24) -> tuple[list[Path], str]:
-    """Two datasets, and a scripted model that is sure of every other question and mostly right there.
+    """Return two datasets, and a scripted model that is sure of every other question and mostly right there.
 
     Of the questions that it is sure of it knows all but one in three, of the others none but one in four.
     """
@@ -114,17 +114,17 @@ def write_study_data(folder: Path, questions: int = 24) -> tuple[list[Path], str
 
 
 def rows_of(result: StudyResult, table: str, *keys: str) -> dict[Any, dict[str, Any]]:
-    """The rows of a table of a study, by the values of one or several columns."""
+    """Return the rows of a table of a study, by the values of one or several columns."""
     return rows_by(next(each.records for each in result.tables if each.name == table), *keys)
 
 
 def rows_by(records: Iterable[Mapping[str, CellValue]], *keys: str) -> dict[Any, dict[str, Any]]:
-    """Rows by the values of one or several columns."""
+    """Return rows by the values of one or several columns."""
     return {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): dict(row) for row in records}
 
 
 def numbers_of(folder: Path) -> dict[str, Any]:
-    """What a study's file of numbers holds."""
+    """Return what a study's file of numbers holds."""
     found = json.loads((folder / "numbers.json").read_text())
     assert isinstance(found, dict)
     return found

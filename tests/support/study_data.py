@@ -12,7 +12,7 @@ FILLERS = 40
 
 
 def write_snippets(folder: Path, name: str = "rgb", questions: int = 6) -> Path:
-    """Questions about the colour of a flag; of the split `fact` each snippet that answers has a false version."""
+    """Return questions about the colour of a flag; of the split `fact`, each snippet has a false version."""
     asked, passages = [], []
     for split in ("noise", "fact"):
         for k in range(questions):
@@ -38,7 +38,7 @@ def write_snippets(folder: Path, name: str = "rgb", questions: int = 6) -> Path:
 
 
 def write_rows(folder: Path, name: str = "holobench", questions: int = 6) -> Path:
-    """Questions about the wines of a cellar: question k needs k + 1 rows."""
+    """Return questions about the wines of a cellar: question k needs k + 1 rows."""
     asked, passages = [], []
     for k in range(questions):
         rows = [f"row-{k}-{i}" for i in range(k + 1)]
@@ -56,7 +56,7 @@ def write_rows(folder: Path, name: str = "holobench", questions: int = 6) -> Pat
 
 
 def fillers(count: int = FILLERS) -> list[dict[str, str]]:
-    """Passages that have nothing to do with any question."""
+    """Return passages that have nothing to do with any question."""
     return [{"id": f"filler{k}", "title": "", "text": f"bread number {k} bakes slowly"} for k in range(count)]
 
 

@@ -21,12 +21,12 @@ UNSURE = {"unhelpful_doc_ids": [], "support": 0.0, "conflict": 0.0, "gap": 1.0, 
 
 
 def knows(k: int) -> bool:
-    """Whether the model is sure of question k, and right; of the others it is unsure, and wrong."""
+    """Return whether the model is sure of question k, and right; of the others it is unsure, and wrong."""
     return k % 2 == 0
 
 
 def write_model(folder: Path, **how: Any) -> str:
-    """A script of a model that knows every other answer."""
+    """Return a script of a model that knows every other answer."""
     lines: list[dict[str, Any]] = []
     for k in range(QUESTIONS):
         asked = f"builder of ship north{k} born"
@@ -36,7 +36,7 @@ def write_model(folder: Path, **how: Any) -> str:
 
 
 def survey(folder: Path, *methods: str, settings: Settings | None = None) -> Path:
-    """The run of a survey over all questions, or of other methods."""
+    """Return the run of a survey over all questions, or of other methods."""
     data = folder / "north" if (folder / "north").exists() else write_dataset(folder, "north", questions=QUESTIONS)
     settings = settings or Settings(model=write_model(folder), verifier="structured", cache=False)
     wanted = RunSpec((data,), methods or ("survey",), judge=False)
@@ -46,7 +46,7 @@ def survey(folder: Path, *methods: str, settings: Settings | None = None) -> Pat
 
 
 def calibration(folder: Path, model: str, **changes: Any) -> Path:
-    """The paper's numbers as if they had been fitted for that scripted model."""
+    """Return the paper's numbers as if they had been fitted for that scripted model."""
     backbone = Scripted(Path(model.removeprefix("scripted:"))).identity
     file = folder / "mine.json"
     fitted = {"name": "mine", "origin": "fitted", "backbone": backbone, "retriever": Bm25Index.identity, **changes}

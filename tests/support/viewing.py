@@ -21,7 +21,7 @@ HOSTILE = (
 
 
 def hostile_dataset(folder: Path, name: str) -> Path:
-    """A dataset whose passages, titles and a question id are hostile."""
+    """Return a dataset whose passages, titles and a question id are hostile."""
     home = write_dataset(folder, name)
     corpus = home / "corpus.jsonl"
     passages = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
@@ -36,7 +36,7 @@ def hostile_dataset(folder: Path, name: str) -> Path:
 
 @contextlib.contextmanager
 def client(server: ViewServer) -> Iterator[httpx2.Client]:
-    """A client that has followed the printed address, and so has the key."""
+    """Return a client that has followed the printed address, and so has the key."""
     base, _, key = server.key.address.partition("/?")
     with httpx2.Client(base_url=base, trust_env=False, timeout=60) as known:
         known.get(f"/?{key}")

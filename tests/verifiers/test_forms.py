@@ -141,7 +141,7 @@ async def test_only_passages_clearly_behind_the_best_are_flagged(
 
 
 def form(*odds: float, quotes: str = '"') -> dict[str, Any]:
-    """A filled form, token by token, with the probability of yes in each slot."""
+    """Return a filled form, token by token, with the probability of yes in each slot."""
     tokens: list[dict[str, Any]] = [{"token": "{", "p": 1.0}]
     for name, p in zip(("proved", "complete"), odds, strict=True):
         word, other = ("yes", "no") if p >= 0.5 else ("no", "yes")

@@ -157,7 +157,7 @@ def test_a_cap_below_the_setting_lowers_what_every_request_gets(tmp_path: Path) 
     [
         ({"max_error": 1.5}, "less than 1"),
         ({"thresholds": {"answer": 0.1}}, "not permitted"),
-        ({"max_error": 0.1}, "carries no guarantee here"),
+        ({"max_error": 0.1}, "has no guarantee here"),
         ({"budget": {"verifier_passages": 3}}, "not permitted"),
     ],
 )

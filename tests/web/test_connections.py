@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ ASK = raw_post("/v1/ask", {"question": QUESTION})
 
 @contextlib.contextmanager
 def flood(server: Served, number: int, data: bytes = HALF, source: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
-    """Opens connections that never finish their request."""
+    """Open connections that never finish their request."""
     port = int(server.url.rpartition(":")[2])
     opened: list[socket.socket] = []
     try:
@@ -105,8 +106,31 @@ def test_connections_that_serve_requests_are_never_closed_for_new_ones(tmp_path:
     with served(*opened(tmp_path, seconds=1.0), limits=limits) as server, flood(server, 2, ASK) as busy:
         wait_for(lambda: server.service.admission.in_flight == 2)
         with flood(server, 1) as (refused,):
-            assert is_closed(refused)
+            assert b"\r\nRetry-After: 5\r\n" in read_to_end(refused)
         assert all(connection.recv(100).startswith(b"HTTP/1.1 200") for connection in busy)
+
+
+def test_each_of_many_streams_at_once_gets_a_response(tmp_path: Path) -> None:
+    stream = raw_post("/v1/ask", {"question": QUESTION}, "Accept: text/event-stream", "Connection: close")
+    limits = ServerLimits(connections_per_client=30, concurrency=20)
+    with served(*opened(tmp_path, seconds=1), limits=limits) as server, flood(server, 100, stream) as connections:
+        replies = [read_to_end(each) for each in connections]
+    assert Counter(reply[:9] for reply in replies) == {b"HTTP/1.1 ": 100}
+    statuses = {reply[9:12] for reply in replies}
+    assert {b"200", b"503"} <= statuses <= {b"200", b"429", b"503"}
+    assert all(b"retry-after: 5" in reply.lower() for reply in replies if reply[9:12] != b"200")
+
+
+def test_requests_behind_one_that_is_being_answered_are_not_read(tmp_path: Path) -> None:
+    data = memoryview(WHOLE * 2_000_000)
+    with served(*opened(tmp_path, seconds=300)) as server, flood(server, 1, ASK) as (connection,):
+        wait_for(lambda: server.model.inside == 1)
+        connection.settimeout(3)
+        taken = 0
+        with contextlib.suppress(TimeoutError):
+            while taken < len(data):
+                taken += connection.send(data[taken : taken + 1_000_000])
+        assert taken < len(data) / 2, "the system's buffers hold the rest"
 
 
 def test_the_log_gets_one_line_a_minute_about_closed_connections(

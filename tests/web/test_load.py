@@ -21,14 +21,14 @@ BURST = 200
 
 
 def memory() -> int:
-    """Bytes of this process in memory: client and server both."""
+    """Return the bytes of this process in memory: client and server both."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize()
 
 
 async def burst(url: str) -> Counter[int]:
-    """Asks many times at once, half of them streaming; gives the statuses."""
+    """Ask many times at once, half of them streaming; return the statuses."""
     limits = httpx2.Limits(max_connections=BURST)
     async with httpx2.AsyncClient(base_url=url, timeout=60, limits=limits, verify=False) as client:
         asked = [

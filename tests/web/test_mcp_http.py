@@ -211,6 +211,19 @@ async def test_a_hostile_passage_reaches_an_agent_as_harmless_text(tmp_path: Pat
         assert not any(letter in sent for letter in ("\u202e", "\U000e0049"))
 
 
+async def test_clients_that_only_open_sessions_lock_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beliefrag.web.mcp.mcp_app._MAX_SESSIONS", 8)
+    of = service(settings(tmp_path), limits=ServerLimits(connections=4))
+    async with live(of) as (address, _), connected(address, era="legacy") as client:
+        await client.call_tool("search", {"query": "Fram"})
+        async with httpx2.AsyncClient(timeout=60) as http:
+            for _ in range(40):
+                assert (await http.post(f"{address}/mcp", json=opening(), headers=JSON_AND_SSE)).status_code == 200
+                assert (await client.call_tool("search", {"query": "Fram"})).structured_content["passages"]
+        async with connected(address, era="legacy") as other:
+            assert (await other.call_tool("search", {"query": "Fram"})).structured_content["passages"]
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_cancelled_call_stops_the_model(tmp_path: Path, endless: Endless, era: str) -> None:
     async with live(service(settings(tmp_path))) as (address, _), connected(address, era=era) as client:

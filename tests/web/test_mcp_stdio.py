@@ -117,7 +117,7 @@ def test_standard_output_holds_the_protocol_alone_and_the_log_no_text(folder: Pa
 
 
 def slow(chat_server: ChatServer) -> Mapping[str, str]:
-    """A model server that is still sending its first reply when a test is long over."""
+    """Return a model server that is still sending its first reply when a test is long over."""
     chat_server.play(completion("x" * 5000, drip=0.02))
     return {"model": "slow"}
 

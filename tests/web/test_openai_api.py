@@ -129,6 +129,9 @@ def test_values_that_change_nothing_are_fine(client: openai.OpenAI) -> None:
     harmless: Any = {"n": 1, "logprobs": False, "response_format": {"type": "text"}, "tool_choice": "auto", "user": "u"}
     completion = client.chat.completions.create(model="beliefrag", messages=ASKED, **harmless)
     assert details(completion.choices[0].message)["ignored"] == ["user"]
+    limited: Any = {"settings": {"where": "type=pdf"}}
+    completion = client.chat.completions.create(model="beliefrag", messages=ASKED, extra_body=limited)
+    assert details(completion.choices[0].message)["sources"] == []
 
 
 def test_the_model_can_be_listed_and_another_is_not_found(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ from tests.support.serving import REPLY, SURE
 
 SECRET = ("91,000", "pay.md", "a year", "needs travel")
 """Words of hidden documents that no question has: a reply may repeat the words of its question."""
-STAFF, PEOPLE, NOBODY = ({"Authorization": f"Bearer {name}-token-of-some-length"} for name in ("staff", "people", "no"))
+STAFF, TWIN, PEOPLE, NOBODY = (
+    {"Authorization": f"Bearer {name}-token-of-some-length"} for name in ("staff", "twin", "people", "no")
+)
 QUESTIONS = [
     "Who approves travel to Zanzibar?",
     "What is the pay in Zanzibar?",
@@ -53,7 +55,7 @@ def write_documents(folder: Path, *, hidden: bool = True) -> None:
 
 
 def settings_of(folder: Path) -> Settings:
-    for name in ("staff", "people", "no"):
+    for name in TOKENS:
         (folder / f"{name}.token").write_text(f"{name}-token-of-some-length\n")
     script = folder / "served.jsonl"
     script.write_text("\n".join(json.dumps(line) for line in (SURE, REPLY)))
@@ -63,13 +65,15 @@ def settings_of(folder: Path) -> Settings:
         PathRule(str(folder / "docs" / "**.*"), ("staff", "people")),
     )
     return Settings(
-        model=f"scripted:{script}", borrow="published", verifier="structured", cache=False, retriever="linked",
+        model=f"scripted:{script}", borrow="published", verifier="structured", retriever="linked",
         answer_style="short",
         access=AccessRules(tuple(tokens), paths),
     )  # fmt: skip
 
 
-TOKENS: Mapping[str, tuple[str, ...]] = {"staff": ("staff",), "people": ("staff", "people"), "no": ("others",)}
+TOKENS: Mapping[str, tuple[str, ...]] = {
+    "staff": ("staff",), "twin": ("staff",), "people": ("staff", "people"), "no": ("others",),
+}  # fmt: skip
 
 
 def make_app(folder: Path) -> tuple[FastAPI, AnswerService]:
@@ -210,3 +214,24 @@ async def test_earlier_turns_of_others_bring_no_passages(tmp_path: Path) -> None
     for question in ("Why is it?", "And how much is it there?"):
         reply = await send(app, "/v1/ask", {"question": question, "history": [turn]}, STAFF)
         assert "91,000" not in reply.text
+
+
+async def test_a_client_finds_nothing_of_what_others_asked_in_histories_and_caches(tmp_path: Path) -> None:
+    write_documents(tmp_path)
+    app, _ = make_app(tmp_path)
+    question = "Who approves travel above the limit?"
+    await send(app, "/v1/ask", {"question": question}, STAFF | {"X-Request-ID": "1"})
+    follow_up: dict[str, Any] = {"question": "Who of finance approves travel above the limit?"}
+    follow_up["history"] = [{"id": "1", "question": question, "answer": ""}]
+    own, others = [(await send(app, "/v1/ask", follow_up, token)).json() for token in (STAFF, TWIN)]
+    assert ("an earlier answer" in own["why"], "an earlier answer" in others["why"]) == (True, False)
+    again = (await send(app, "/v1/ask", {"question": question}, TWIN)).json()
+    assert (again["usage"]["calls"] > 0, again["usage"]["cached_calls"]) == (True, 0)
+
+
+async def test_slips_are_not_corrected_by_words_that_a_token_may_not_read(tmp_path: Path) -> None:
+    write_documents(tmp_path)
+    app, _ = make_app(tmp_path)
+    question = {"question": "Who needs travel before the megrer?"}
+    told = [(await send(app, "/v1/ask", question, token)).json()["standalone"] for token in (PEOPLE, STAFF)]
+    assert ("merger" in told[0], told[1]) == (True, "")

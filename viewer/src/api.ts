@@ -10,7 +10,7 @@ export async function get<T>(path: string): Promise<T> {
   try {
     answer = await fetch(path, { credentials: "same-origin" });
   } catch {
-    throw new Refused("The viewer has ended: start 'beliefrag view' again.");
+    throw new Refused("The viewer has stopped: start 'beliefrag view' again.");
   }
   const type = answer.headers.get("content-type") ?? "";
   const content: unknown = type.startsWith("application/json") ? await answer.json() : await answer.text();

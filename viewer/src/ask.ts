@@ -63,7 +63,7 @@ class AskPage {
       const press = (): void => { this.#current.querySelectorAll<HTMLElement>(".quotes .open")[number - 1]?.click(); };
       onKey([String(number)], `open quote ${number}`, press);
     }
-    onKey(["t"], "how it got there", () => { this.#current.querySelector<HTMLElement>(".cost a")?.click(); });
+    onKey(["t"], "how it got there", () => { this.#current.querySelector<HTMLElement>(".done a")?.click(); });
   }
 
   #welcome(): HTMLElement {
@@ -71,8 +71,8 @@ class AskPage {
     const searched = passages === null ? "" : ` (${[count(passages, "passage"), ...Object.keys(languages), `read ${new Date(updated).toLocaleString()}`].join(", ")})`;
     const unread = skipped.map((each) => h("li", {}, line(each.name, 120), " ", line(each.reason, 300)));
     return h("div", { class: "welcome muted" },
-      h("p", {}, "Answers come from ", name ? line(name, 120) : "the documents", `${searched}, with the sentences that they rest on. `,
-        "Where the documents do not hold the answer, it declines."),
+      h("p", {}, "Answers come from ", name ? line(name, 120) : "the documents", `${searched}, with the sentences that support them. `,
+        "A question that the documents do not answer is declined."),
       unread.length ? h("details", { class: "unread" }, h("summary", {}, `${count(skipped_count, "file or part")} not read`), h("ul", {}, ...unread)) : "");
   }
 
@@ -139,7 +139,7 @@ class AskPage {
       if (event.name === "answer_text") replace(writing, words((shown = written(shown, event)), 4000));
       else this.#showEvent(event, steps, wait);
     }
-    throw new Error("The answer broke off: the server has ended.");
+    throw new Error("The server stopped before the answer was complete.");
   }
 
   #showEvent(event: StreamEvent, steps: HTMLElement, wait: (told: string) => void): void {
@@ -192,6 +192,7 @@ class AskPage {
   #setRunning(running: boolean): void {
     this.#ask.hidden = running;
     this.#stop.hidden = !running;
+    this.#fresh.disabled = running;
     this.#box.readOnly = running;
     this.#current.setAttribute("aria-busy", String(running));
     if (running) this.#stop.focus();

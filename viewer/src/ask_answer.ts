@@ -1,4 +1,4 @@
-// How a question ended: the answer, or why there is none; the quotes; what else was read; what it cost.
+// How a question ended, in the words of `beliefrag ask`: the answer, or what is missing; the quotes; what it cost.
 
 import { feedbackRow } from "./ask_feedback.ts";
 import type { Asked } from "./ask_history.ts";
@@ -8,7 +8,8 @@ import { h, type Child } from "./dom.ts";
 import { count, percent, whole } from "./format.ts";
 import { line, words } from "./text.ts";
 
-const WORDS_SHOWN = 6;
+/** The words of `explanation.py`. */
+const DECLINED = "Declined: the documents do not answer this clearly enough.";
 
 export type OpenDocument = (opened: Opened, opener: HTMLElement) => void;
 
@@ -21,10 +22,12 @@ export function answerView(asked: Asked, steps: HTMLElement | null, open: OpenDo
     answer.standalone ? h("p", { class: "understood muted" }, "Understood as: ", words(answer.standalone, 600)) : null,
     isDeclined ? declined(answer) : given(answer),
     quotes(answer, cited, open),
-    furtherSources(answer, cited, open),
-    h("p", { class: "why muted" }, words(explanation(answer), 1000)),
-    h("p", { class: "cost muted" }, cost(asked), " ", h("a", { href: `/page/trajectory/${encodeURIComponent(answer.id)}` }, "How it got there")),
-    steps?.children.length ? h("details", { class: "done" }, h("summary", {}, "What it did"), steps) : null,
+    isDeclined ? guess(answer) : null,
+    h("details", { class: "done" }, h("summary", {}, "Why"), steps?.children.length ? steps : null,
+      h("p", { class: "why muted" }, words(explanation(answer), 1000)),
+      furtherSources(answer, cited, open),
+      h("p", {}, h("a", { href: `/page/trajectory/${encodeURIComponent(answer.id)}` }, "How it got there"))),
+    h("p", { class: "cost muted" }, cost(asked)),
     feedbackRow(answer, say),
   ];
 }
@@ -37,14 +40,20 @@ export function explanation({ why, would_change }: Pick<Answer, "why" | "would_c
 function given(answer: Answer): HTMLElement {
   return h("div", { class: "given" },
     h("p", { class: "answer" }, answer.sentences?.length ? sentences(answer) : words(answer.answer ?? "", 4000)),
-    answer.left_out ? h("p", { class: "note muted" }, `Left out: ${count(answer.left_out, "sentence")} that the documents do not support.`) : null,
-    answer.outcome === "stopped" && h("p", { class: "note" }, "This is the best answer that was found, not one to rely on."),
-    confidence(answer));
+    answer.corrected ? h("p", { class: "note corrected" }, words(answer.corrected, 1200)) : null,
+    confidence(answer),
+    notes(answer));
 }
 
-/** The sentences, each with the numbers of its quotes, which lead to them. */
+function notes(answer: Answer): Child[] {
+  return (answer.notes ?? []).map((note) => h("p", { class: "note" }, words(note, 1000)));
+}
+
+/** The sentences, or the items of a list, each with the numbers of its quotes, which lead to them. */
 function sentences(answer: Answer): Child[] {
-  return (answer.sentences ?? []).map(({ text, cites }, place) => [place > 0 ? " " : "", words(text, 2000),
+  const all = answer.sentences ?? [];
+  const between = answer.answer === all.map(({ text }) => text).join("; ") ? "; " : " ";
+  return all.map(({ text, cites }, place) => [place > 0 ? between : "", words(text, 2000),
     cites.map((cited) => h("button", { type: "button", class: "cite", "aria-label": `Quote ${cited + 1}`, click: (event) => { goTo(event, cited); } }, String(cited + 1)))]);
 }
 
@@ -53,42 +62,34 @@ function goTo(event: Event, cited: number): void {
   article?.querySelectorAll<HTMLElement>(".quotes .open")[cited]?.focus();
 }
 
-function missing(answer: Answer): Child {
-  if (answer.sources.length === 0) return h("p", {}, "Nothing was found for the words of the question.");
-  const words = (answer.missing ?? []).slice(0, WORDS_SHOWN);
-  if (words.length === 0) return h("p", {}, "The words of the question were found, but no sentence that says the answer clearly enough.");
-  return h("p", {}, "What is missing: no passage that was read speaks of ", words.map((word, place) => [place > 0 && (place === words.length - 1 ? " or " : ", "), h("q", {}, line(word, 40))]), ".");
-}
-
 function declined(answer: Answer): HTMLElement {
-  if (answer.asks) return h("div", { class: "given declined" }, h("p", { class: "answer" }, words(answer.asks, 600)));
-  const guess = answer.best_guess;
-  return h("div", { class: "given declined" },
-    h("p", { class: "answer" }, "Declined: the documents do not give an answer to trust."),
-    missing(answer),
-    guess && h("details", { class: "guess" }, h("summary", {}, "Show the best guess"),
-      h("p", {}, words(guess, 2000), " ", h("span", { class: "muted" }, answer.answerability === null ? "(a guess)" : `(a guess, ${likely(answer.answerability, answer)})`))));
+  return h("div", { class: "given declined" }, h("p", { class: "answer" }, answer.asks ? words(answer.asks, 600) : DECLINED), notes(answer));
 }
 
-function likely(probability: number, { calibrated }: Answer): string {
-  return `${percent(probability)} likely right${calibrated === false ? ", an uncalibrated estimate" : ""}`;
+function guess(answer: Answer): Child {
+  if (!answer.best_guess) return null;
+  return h("details", { class: "guess" }, h("summary", {}, "Best guess"),
+    h("p", {}, words(answer.best_guess, 2000), " ", h("span", { class: "muted" }, `(${likely(answer)})`)));
+}
+
+function likely({ answerability, calibrated }: Answer): string {
+  if (answerability === null) return "no probability: the method gives none";
+  return `${percent(answerability)} likely right${calibrated === false ? ", an uncalibrated estimate" : ""}`;
 }
 
 function confidence(answer: Answer): Child {
   const probability = answer.answerability;
-  if (probability === null) return h("p", { class: "muted" }, "This method does not say how likely its answer is right.");
+  if (probability === null) return h("p", { class: "muted" }, "No probability: the method gives none");
   const share = Math.round(100 * probability);
   const level = share >= 75 ? "high" : share >= 50 ? "middle" : "low";
   return h("p", { class: `confidence ${level}` },
     h("meter", { min: 0, max: 100, value: share, low: 50, high: 75, optimum: 100, "aria-label": "How likely the answer is right" }),
-    h("span", {}, likely(probability, answer)));
+    h("span", {}, likely(answer)));
 }
 
 function quotes(answer: Answer, found: readonly Citation[], open: OpenDocument): Child {
   if (found.length === 0) return null;
-  const titles: Record<string, string> = { abstained: "What came nearest" };
-  const related = found.every((each) => each.role === "related");
-  const title = titles[answer.outcome] ?? (related ? "What comes nearest to it" : "It rests on");
+  const title = answer.answer === null || found.at(-1)?.role === "related" ? "Nearest quotes" : "Quotes";
   return h("section", { class: "quotes", "aria-label": title }, h("h3", {}, title),
     h("ol", {}, found.map((quote) => h("li", {}, h("blockquote", {}, words(quote.quote, 1200)), openButton(answer, quote, found, open)))));
 }
@@ -121,5 +122,5 @@ export function placeOf(found: Citation | Source): string {
 
 function cost({ answer: { usage }, seconds }: Asked): string {
   const recorded = usage.cached_calls ? ` (${whole(usage.cached_calls)} recorded earlier)` : "";
-  return `${seconds.toFixed(1)} s, ${count(usage.searches, "search", "searches")}, ${count(usage.calls, "model call")}${recorded}, ${whole(usage.tokens)} tokens.`;
+  return `${whole(usage.tokens)} tokens, ${count(usage.calls, "model call")}${recorded}, ${count(usage.searches, "search", "searches")}, ${seconds.toFixed(1)} s`;
 }

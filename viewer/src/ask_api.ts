@@ -5,7 +5,7 @@ import type { StreamEvent } from "./ask_schema.ts";
 /** What went wrong, in the server's words. */
 export class AskProblem extends Error {}
 
-const ENDED = "The server cannot be reached: it has ended, or the network is down. Start the command again, then ask again.";
+const ENDED = "The server cannot be reached: it has stopped, or the network is down. Start the command again, then ask again.";
 
 export async function getJson<T>(path: string): Promise<T> {
   const answer = await reach(path, {});

@@ -12,8 +12,8 @@ const KEPT: Record<string, string> = {
   right: "Kept: the answer is right.",
   "rightly declined": "Kept: it was right to decline.",
   corrected: "Kept, with the right answer.",
-  wrong: "Kept: the answer is wrong. With the right answer it can be learnt from.",
-  "wrongly declined": "Kept: it should have answered. With the right answer it can be learnt from.",
+  wrong: "Kept: the answer is wrong. Add the right answer to improve the calibration.",
+  "wrongly declined": "Kept: it should have answered. Add the right answer to improve the calibration.",
 };
 
 /** The row below an answer. */

@@ -62,7 +62,7 @@ export function readHistory(content: string | null): Asked[] {
 
 function isAsked(value: unknown): value is Asked {
   const { question, at, answer, seconds } = fields(value);
-  const { id, outcome, answer: words, answerability, reason, sources, usage, citations, nearest, missing, why, best_guess: guess, sentences, standalone } = fields(answer);
+  const { id, outcome, answer: words, answerability, reason, sources, usage, citations, nearest, notes, why, best_guess: guess, sentences, standalone } = fields(answer);
   return (
     [question, at, id, reason].every((each) => typeof each === "string")
     && typeof seconds === "number"
@@ -72,7 +72,7 @@ function isAsked(value: unknown): value is Asked {
     && (answerability === null || typeof answerability === "number")
     && Array.isArray(sources) && sources.every(isSource)
     && [citations, nearest].every((each) => each === undefined || (Array.isArray(each) && each.every(isCitation)))
-    && (missing === undefined || (Array.isArray(missing) && missing.every((each) => typeof each === "string")))
+    && (notes === undefined || (Array.isArray(notes) && notes.every((each) => typeof each === "string")))
     && [why, standalone].every((each) => each === undefined || typeof each === "string")
     && (sentences === undefined || (Array.isArray(sentences) && sentences.every(isSentence)))
     && typeof fields(usage)["tokens"] === "number"

@@ -27,7 +27,6 @@ export interface Answer {
   answer: string | null;
   /** The sentences of the answer, with the places of their citations. */
   sentences?: { text: string; cites: number[] }[];
-  left_out?: number;
   answerability: number | null;
   /** False: the probability is an uncalibrated estimate. */
   calibrated?: boolean | null;
@@ -35,8 +34,10 @@ export interface Answer {
   why: string;
   /** What would change its mind, in words. */
   would_change: string;
-  /** Where it declined: words of the question that stand in no passage that was read. */
-  missing?: string[];
+  /** What to know beside the answer, in sentences: what is missing, unread or removed, a guarantee. */
+  notes?: string[];
+  /** That this very answer was marked wrong before. */
+  corrected?: string | null;
   citations?: Citation[];
   /** Where it declined: the sentences that came nearest, and what the answer would have been. */
   nearest?: Citation[];

@@ -15,12 +15,13 @@ const CALLS: Record<string, string> = {
   rewriter: "Thinking of other words to search with",
   answer: "Writing the answer",
   write: "Writing the answer",
+  gather: "Reading on",
   standalone: "Understanding the follow-up question",
 };
 const ENDS: Record<string, string> = {
   ANSWER: "This is enough for an answer",
   STOP: "Searching further is not worth it",
-  ABSTAIN: "The documents do not give an answer to trust",
+  ABSTAIN: "The documents do not answer this clearly enough",
 };
 const TITLES_SHOWN = 4;
 /** What the model says in place of a query when the passages hold the answer. */
@@ -28,6 +29,7 @@ const NOTHING_MISSING = "SUFFICIENT";
 
 /** What a step adds to the list of steps; null for other events. */
 export function stepLine({ name, data }: StreamEvent): StepLine | null {
+  if (name === "started" && data["standalone"]) return { text: "Understood as", detail: text(data["standalone"]) };
   if (name !== "step") return null;
   const action = text(data["action"]);
   if (action === "RETRIEVE") return searched(record(data["search"]), record(data["passages"]));
@@ -37,7 +39,7 @@ export function stepLine({ name, data }: StreamEvent): StepLine | null {
   }
   if (action === "VERIFY") {
     const dropped = list(data["dropped"]).length;
-    return { text: dropped ? `Put ${passages(dropped)} aside that did not help` : "Kept everything that was found", detail: "" };
+    return { text: dropped ? `Dropped ${passages(dropped)} that did not help` : "Kept everything that was found", detail: "" };
   }
   const told = ENDS[action];
   return told ? { text: told, detail: "" } : null;

@@ -84,8 +84,8 @@ function stepsApart(pair: Pair, alike: number): Child {
       h("summary", {}, `${alike === 1 ? "Step 1 is" : `Steps 1 to ${alike} are`} the same in both: `, h("span", { class: "muted" }, before.steps.map(({ action }) => action).join(", "))),
       steps(before, 0, SIDES[0])),
     ended
-      ? h("p", { class: "parting" }, "They never part: both took the same steps.")
-      : [h("p", { class: "parting", id: "parting" }, h("b", {}, `They part at step ${alike + 1}: `), parting(left, right, alike)),
+      ? h("p", { class: "parting" }, "Both took the same steps.")
+      : [h("p", { class: "parting", id: "parting" }, h("b", {}, `They differ from step ${alike + 1} on: `), parting(left, right, alike)),
          sides(pair, (episode, side) => (episode.steps.length > alike ? steps(episode, alike, SIDES[side]) : h("p", { class: "muted" }, `It ended at step ${alike}.`)))],
   ];
 }

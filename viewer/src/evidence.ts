@@ -148,7 +148,7 @@ function content(episodes: readonly Episode[], id: string, tracks: readonly Trac
   const spans = episodes.flatMap((episode) => spansOf(episode, id));
   const where = [id, passage?.source && `from ${passage.source}`, passage?.place].filter(Boolean).join(", ");
   return [
-    h("div", { class: "passage" }, passage && passage.text !== null ? words(passage.text, undefined, spans) : h("p", { class: "muted" }, "The text of this passage is not here.")),
+    h("div", { class: "passage" }, passage && passage.text !== null ? words(passage.text, undefined, spans) : h("p", { class: "muted" }, "The text of this passage is not available.")),
     tracks.map(({ history }, side) => h("ul", { class: "history" }, history.map((told) => h("li", {}, episodes.length > 1 && h("b", {}, `${episodes[side]?.method_title ?? ""} `), line(told, 300))))),
     h("p", { class: "muted small" }, line(where, 200)),
   ];

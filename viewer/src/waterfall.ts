@@ -27,7 +27,7 @@ export function waterfall(calls: readonly Call[]): Waterfall {
 
 export function describe({ onClock, total }: Waterfall, calls: readonly Call[]): string {
   const cached = calls.filter((call) => call.cached).length;
-  if (onClock) return `The bars stand where the calls were made, from 0 to ${seconds(total)}.`;
+  if (onClock) return `Bars show when the calls were made, from 0 to ${seconds(total)}.`;
   const why = cached ? `${cached} of ${calls.length} replies came from the cache, so the bars show the time that each took when it was made` : "When the calls were made is not recorded";
   return `${why}; they stand one after the other, ${seconds(total)} in all.`;
 }

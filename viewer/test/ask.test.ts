@@ -52,7 +52,7 @@ test("steps are shown in words", () => {
   assert.equal(stepLine({ name: "step", data: { action: "RETRIEVE", search: { query: null } } })?.text, "No further search");
   assert.deepEqual(stepLine({ name: "step", data: { action: "REWRITE", rewritten: "limit of trips" } }), { text: "Searching with other words", detail: "limit of trips" });
   assert.equal(stepLine({ name: "step", data: { action: "REWRITE", rewritten: "SUFFICIENT" } })?.text, "Nothing more to search for");
-  assert.equal(stepLine({ name: "step", data: { action: "VERIFY", dropped: ["1"] } })?.text, "Put 1 passage aside that did not help");
+  assert.equal(stepLine({ name: "step", data: { action: "VERIFY", dropped: ["1"] } })?.text, "Dropped 1 passage that did not help");
   assert.equal(stepLine({ name: "call_started", data: {} }), null);
   assert.equal(waitingFor({ name: "call_started", data: { purpose: "answer" } }), "Writing the answer");
   assert.equal(waitingFor({ name: "waiting", data: { place: 2 } }), "Other questions come first: place 2 in the queue");

@@ -13,13 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-
-import tantivy
 
 from beliefrag.answering.packing import (
     ASKS_NUMBER,
     EMPTY_WORDS,
+    FUNCTION_WORDS,
     PRONOUN,
     cover_words,
     find_sentences,
@@ -27,6 +25,7 @@ from beliefrag.answering.packing import (
     match_words,
     name_words,
 )
+from beliefrag.retrieval.languages import ENGLISH_STEMS
 from beliefrag.types import Citation, CitationRole, Passage
 
 MOST_CITATIONS = 4
@@ -35,16 +34,10 @@ MOST_CITATIONS = 4
 Spans = Mapping[str, Sequence[tuple[int, int]]]
 """Which parts of each passage a prompt showed, by the passage's id."""
 
-_ASKING_WORDS = EMPTY_WORDS | frozenset((
-    "about", "all", "also", "another", "any", "anyone", "anything", "can", "could", "describe", "each", "else",
-    "every", "everything", "explain", "far", "find", "get", "give", "happen", "happened", "happens", "help", "i", "if",
-    "into", "know", "list", "long", "many", "may", "me", "mean", "might", "more", "most", "much", "must", "my", "name",
-    "need", "no", "not", "often", "old", "other", "our", "out", "over", "please", "say", "says", "shall", "should",
-    "show", "so", "some", "someone", "something", "soon", "tall", "tell", "than", "them", "then", "there", "these",
-    "those", "us", "use", "used", "we", "would", "you", "your",
-))  # fmt: skip
+_ASKING_WORDS = EMPTY_WORDS | FUNCTION_WORDS["asking"]
 """Words that say how something is asked, and not what about, in English."""
 _TOKEN = re.compile(r"[^\W_]+(?:[-_./'\u2019][^\W_]+)*")
+_POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 _CLOSED = frozenset({"yes", "no"})
 _COMPARES = re.compile(r"\b(?:both|common|same|or|share|shared)\b", re.IGNORECASE)
 _HOLDS = 0.5
@@ -110,21 +103,14 @@ def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...
 
     A word occurs where its stem does: `trip` in `Trips`, `approve` in `approval`. Words that only ask are left out.
     """
-    stems = _english_stems()
-    known = {stem for passage in passages for stem in stems.analyze(f"{passage.title} {passage.text}")}
+    known = {stem for passage in passages for stem in ENGLISH_STEMS.analyze(f"{passage.title} {passage.text}")}
     words = [word for passage in passages for word in match_words(f"{passage.title} {passage.text}")]
-    asked = [word for word in dict.fromkeys(_TOKEN.findall(question)) if set(lower_words(word)) - _ASKING_WORDS]
-    return tuple(
-        word
-        for word in asked
-        if known.isdisjoint(stems.analyze(word)) and not any(cover_words(match_words(word), words))
-    )
-
-
-@cache
-def _english_stems() -> tantivy.TextAnalyzer:
-    lower = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-    return lower.filter(tantivy.Filter.stemmer("english")).build()
+    uncovered = []
+    for word in dict.fromkeys(_POSSESSIVE.sub("", word) for word in _TOKEN.findall(question)):
+        parts = [part for part in match_words(word) if part not in _ASKING_WORDS]
+        if parts and known.isdisjoint(ENGLISH_STEMS.analyze(" ".join(parts))) and not any(cover_words(parts, words)):
+            uncovered.append(word)
+    return tuple(uncovered)
 
 
 class _Reading:
@@ -303,7 +289,7 @@ def _choose_compared(reading: _Reading) -> list[_Sentence]:
         own = [one for one in reading.sentences if one.passage in numbers]
         if not own:
             continue
-        first = max(own, key=lambda one: _worth_compared(reading, one))
+        first = max(own, key=lambda one: _score_compared(reading, one))
         chosen.append(first)
         led = [
             one
@@ -311,11 +297,11 @@ def _choose_compared(reading: _Reading) -> list[_Sentence]:
             if not reading.is_named(one.passage) and reading.names_passage(first, one.passage)
         ]
         if led:
-            chosen.append(max(led, key=lambda one: _worth_compared(reading, one)))
+            chosen.append(max(led, key=lambda one: _score_compared(reading, one)))
     return chosen[:MOST_CITATIONS]
 
 
-def _worth_compared(reading: _Reading, one: _Sentence) -> float:
+def _score_compared(reading: _Reading, one: _Sentence) -> float:
     has_number = any(word.isdigit() for word in one.words)
     leads = any(
         reading.names_passage(one, other) and not reading.is_named(other) for other in range(len(reading.names))

@@ -8,9 +8,9 @@ All functions are lexical and pure, and ask no model.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from beliefrag.answering.packing import EMPTY_WORDS, cover_words, lower_words
+from beliefrag.answering.packing import EMPTY_WORDS, FUNCTION_WORDS, cover_words, lower_words
 from beliefrag.explanation import ask_back
 from beliefrag.prompts import escape
 from beliefrag.record import Episode, Progress
@@ -23,23 +23,13 @@ _SHOWN_WORDS = 40
 _LEAST_WORDS = 3
 """A question with fewer words of its own may be about what was said before."""
 _MOST_UNCLEAR = 2
-"""A question with more words of its own is searched for, whatever its pronouns stand for."""
+"""A question with more words of its own is searched for, whatever its pronouns refer to."""
 _CARRIED = 0.6
 """The share of a question's own words that earlier passages must hold to be read again for it."""
 
-_ENGLISH = frozenset([
-    "the", "what", "who", "whose", "how", "when", "where", "which", "why", "are", "does", "did", "were", "has",
-    "have", "should", "would", "could", "and", "with", "from", "tell", "about", "there", "your", "their",
-])  # fmt: skip
+_ENGLISH = FUNCTION_WORDS["english"]
 """Words that English questions have and that are rare in other languages."""
-_LIGHT = EMPTY_WORDS | frozenset([
-    "about", "also", "any", "anything", "can", "cost", "could", "else", "ever", "example", "examples", "explain",
-    "far", "get", "give", "go", "happen", "happened", "happens", "help", "i", "just", "know", "let", "like", "long",
-    "make", "many", "may", "me", "mean", "means", "might", "more", "most", "much", "my", "need", "now", "ok",
-    "okay", "old", "one", "please", "really", "say", "should", "show", "so", "some", "something", "tell", "than",
-    "thanks", "then", "there", "thing", "things", "too", "us", "use", "used", "want", "way", "we", "well", "work",
-    "works", "would", "yes", "you", "your",
-])  # fmt: skip
+_LIGHT_WORDS = EMPTY_WORDS | FUNCTION_WORDS["light"]
 """Words that say nothing about what is searched for, in English."""
 _REFERENCE = re.compile(
     r"\b(?:he|him|his|she|hers?|they|them|theirs?|its?|these|those|ones|former|latter|such|"
@@ -62,12 +52,12 @@ _EXPLETIVE = re.compile(
     r"|\btime is it\b",
     re.IGNORECASE,
 )
-"""Where `it` stands for nothing."""
+"""Where `it` refers to nothing."""
 _ANTECEDENT = re.compile(
     r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d|[\"\u201c\u2018]\w|\b(?:an?|the|my|your|our|each|every|any|some|which|what|whose|"
     r"many|both)\s+\w{3,}|\bpeople\b"
 )
-"""What a pronoun later in the same question can stand for: a name, a number, or a noun after a determiner."""
+"""What a pronoun later in the same question can refer to: a name, a number, or a noun after a determiner."""
 
 
 def bound_history(turns: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -89,7 +79,12 @@ def make_turn(episode: Episode) -> Turn:
         for name, score in step.search.hits if step.search else ():
             scores[name] = max(score, scores.get(name, score))
     found = tuple(Hit(passage, scores.get(passage.id, 0.0)) for passage in episode.read_passages)
-    return Turn(episode.asked, episode.answer or ask_back(episode) or "", found)
+    return Turn(episode.asked, episode.answer or ask_back(episode) or "", found, describe_searched(episode.made_with))
+
+
+def describe_searched(made_with: Mapping[str, str]) -> str:
+    """Return which state of which passages an episode searches, and with which filter."""
+    return f"{made_with.get('corpus', '')} {made_with.get('where', '')}"
 
 
 def describe_history(turns: Sequence[Turn]) -> str:
@@ -106,7 +101,7 @@ def stands_alone(question: str) -> bool:
     It does if it refers to nothing outside of itself, does not continue a sentence, and has enough words of its own.
     """
     words = lower_words(question)
-    own = [word for word in words if word not in _LIGHT]
+    own = [word for word in words if word not in _LIGHT_WORDS]
     if not _ENGLISH.intersection(words) or _OPENS.match(question) or len(own) < _LEAST_WORDS:
         return False
     return find_reference(question) is None
@@ -114,12 +109,12 @@ def stands_alone(question: str) -> bool:
 
 def keeps_words(question: str, rewritten: str) -> bool:
     """Return whether a rewritten follow-up still has most of its own words: else it asks something else."""
-    own = [word for word in dict.fromkeys(lower_words(question)) if word not in _LIGHT]
+    own = [word for word in dict.fromkeys(lower_words(question)) if word not in _LIGHT_WORDS]
     return 2 * sum(cover > 0 for cover in cover_words(own, lower_words(rewritten))) >= len(own)
 
 
 def find_reference(question: str) -> str | None:
-    """Return the first English word that refers to something outside of the question; None if there is none."""
+    """Return the first English word that refers to something outside of the question, or None."""
     plain = _EXPLETIVE.sub(lambda found: " " * len(found[0]), question)
     for reference in _REFERENCE.finditer(plain):
         pointer = reference[0].lower().removeprefix("the ") in _POINTERS
@@ -131,11 +126,11 @@ def find_reference(question: str) -> str | None:
 def find_unclear(question: str) -> str | None:
     """Return the words that make an English question unclear by itself; None if it can be searched for.
 
-    That is a pronoun that stands for nothing, where the question has hardly a word of its own ("How much is it?"), or
+    That is a pronoun that refers to nothing, where the question has hardly a word of its own ("How much is it?"), or
     the whole question where it has none ("Why?"). `this study` may be the document at hand, and is searched for.
     """
     words = lower_words(question)
-    own = [word for word in words if word not in _LIGHT]
+    own = [word for word in words if word not in _LIGHT_WORDS]
     if words and not own:
         return find_reference(question) or " ".join(question.split())
     if len(own) > _MOST_UNCLEAR or not _ENGLISH.intersection(words):
@@ -144,10 +139,13 @@ def find_unclear(question: str) -> str | None:
     return reference if reference and reference.lower() in _PRONOUNS else None
 
 
-def carry_passages(question: str, turns: Sequence[Turn]) -> tuple[Hit, ...]:
-    """Return the passages of the latest turn that read any, if they hold most of what this question asks about."""
-    found = next((turn.found for turn in reversed(turns) if turn.found), ())
-    own = [word for word in dict.fromkeys(lower_words(question)) if word not in _LIGHT]
+def carry_passages(question: str, turns: Sequence[Turn], searched: str = "") -> tuple[Hit, ...]:
+    """Return the passages of the latest turn that read any, if they hold most of what this question asks about.
+
+    What was found in other passages, or with another filter than is `searched` now, is not among them.
+    """
+    found = next((turn.found for turn in reversed(turns) if turn.found and turn.searched in ("", searched)), ())
+    own = [word for word in dict.fromkeys(lower_words(question)) if word not in _LIGHT_WORDS]
     held = [word for hit in found for word in lower_words(f"{hit.passage.title} {hit.passage.text}")]
     covered = sum(cover > 0 for cover in cover_words(own, held))
     return found if own and covered >= _CARRIED * len(own) else ()

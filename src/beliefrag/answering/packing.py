@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import pairwise
 
 from beliefrag.retrieval.documents import count_words, find_words, split_sentences
@@ -28,15 +29,14 @@ _GAP = " … "
 _LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Letters of scripts without spaces between words."""
 _MARKS = "\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
-"""Vowels and other marks within words, which are no letters to Unicode."""
-_UNSPACED = re.compile(f"[{_LETTERS}]")
+"""Vowels and other marks within words, which Unicode does not class as letters."""
+UNSPACED = re.compile(f"[{_LETTERS}]")
 _WORD = re.compile(f"[{_LETTERS}]|[^\\W_{_LETTERS}]+(?:[{_MARKS}]+[^\\W_{_LETTERS}]*)*")
-EMPTY_WORDS = frozenset([
-    "a", "an", "and", "are", "as", "at", "be", "been", "between", "both", "by", "did", "do", "does", "for", "from",
-    "had", "has", "have", "he", "her", "his", "how", "in", "is", "it", "its", "of", "on", "or", "s", "she", "that",
-    "the", "their", "they", "this", "to", "was", "were", "what", "when", "where", "which", "who", "whom", "whose",
-    "why", "will", "with",
-])  # fmt: skip
+FUNCTION_WORDS = {
+    kind: frozenset(words)
+    for kind, *words in map(str.split, (files(__package__) / "function_words.txt").read_text("utf-8").splitlines())
+}
+EMPTY_WORDS = FUNCTION_WORDS["empty"]
 PRONOUN = re.compile(r"\W*(?:he|she|it|they|his|her|hers|its|their|this|these|those)\b", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
 ASKS_NUMBER = re.compile(
@@ -336,10 +336,10 @@ def match_words(text: str) -> list[str]:
     Single characters of such a script are in nearly every sentence.
     """
     words = lower_words(text)
-    if not any(map(_UNSPACED.match, words)):
+    if not any(map(UNSPACED.match, words)):
         return words
-    pairs = [f"{one}{two}" for one, two in pairwise(words) if _UNSPACED.match(one) and _UNSPACED.match(two)]
-    return [word for word in words if not _UNSPACED.match(word)] + pairs or words
+    pairs = [f"{one}{two}" for one, two in pairwise(words) if UNSPACED.match(one) and UNSPACED.match(two)]
+    return [word for word in words if not UNSPACED.match(word)] + pairs or words
 
 
 def name_words(title: str) -> str:

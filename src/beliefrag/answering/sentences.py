@@ -1,11 +1,11 @@
 """Answers in sentences: each is checked against the evidence, and cites the sentences that it rests on.
 
-A written sentence is supported if it stands in the sentences of the evidence that it cites and in those that the short
+A written sentence is supported if its words occur in the evidence sentences that it cites and in those that the short
 answer rests on, with the titles of their passages:
 
-- every number in it, and every name (a word that is capitalised within the sentence), stands there;
-- a negation (in English) stands in a sentence that it cites;
-- of its other content words, at least `ENOUGH` stand there, as they are or with the same beginning.
+- every number in it, and every name (a word that is capitalised within the sentence), occurs there;
+- a negation (in English) occurs in a sentence that it cites;
+- of its other content words, at least `ENOUGH` occur there, as they are or with the same beginning.
 
 What is not supported is removed. The check is lexical, and pure: it finds what was added to the evidence, not every way
 of misreading it. A sentence in another language than the evidence finds no support.
@@ -24,11 +24,12 @@ from beliefrag.retrieval.documents import split_sentences
 from beliefrag.types import Citation, CitationRole, Passage
 
 ENOUGH = 0.7
-"""The share of the content words of a sentence that must stand in the evidence."""
+"""The share of the content words of a sentence that must occur in the evidence."""
 _MOST_CITED = 2
 _LEAST_GAIN = 2
 """How many further words of the sentence a second citation must hold."""
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!\A)(?<=\s)[\"'(\u201c]?([^\W\d_a-z][^\W_]*)")
+_FRAME = re.compile(r"(?:the|these) passages? (?:\w+ly |also )?(?:state|say|mention)s? that (?=\w)", re.IGNORECASE)
 _NEGATIONS = frozenset(["no", "not", "never", "none", "neither", "nor", "without", "cannot", "t"])
 """The `t` is that of `isn't`. Other languages are not checked for negations."""
 
@@ -38,7 +39,7 @@ class AnswerWriter:
 
     Args:
         question: What was asked.
-        short: The short answer, whose citations come first.
+        short: The short answer, whose citations come first; empty for a list of items.
         passages: The evidence, whole.
         shown: Which parts of the passages the model saw; None where it saw them whole.
         written: The sentences as the model wrote them.
@@ -47,7 +48,7 @@ class AnswerWriter:
     def __init__(
         self, question: str, short: str, passages: Sequence[Passage], shown: Spans | None, written: Sequence[str] = ()
     ) -> None:
-        self.citations = list(choose_citations(question, short, passages, shown=shown))
+        self.citations = list(choose_citations(question, short, passages, shown=shown)) if short else []
         self.sentences: list[AnswerSentence] = []
         self.left_out = 0
         self._evidence = list(_find_evidence(passages, shown))
@@ -78,7 +79,7 @@ class AnswerWriter:
 
     @property
     def text(self) -> str:
-        """The sentences so far, in a row; empty if there are none."""
+        """The sentences so far, in a row; may be empty."""
         return " ".join(sentence.text for sentence in self.sentences)
 
     def _choose(self, content: Sequence[str]) -> list[tuple[Citation, set[str]]]:
@@ -86,7 +87,8 @@ class AnswerWriter:
         chosen: list[tuple[Citation, set[str]]] = []
         left = list(content)
         for least in (1, *[_LEAST_GAIN] * (_MOST_CITED - 1)):
-            best = max(self._evidence, key=lambda one: _count(left, one[1]), default=None)
+            words = set(left)  # of sentences with as many words, one that has them as they are
+            best = max(self._evidence, key=lambda one: (_count(left, one[1]), len(words & one[1])), default=None)
             if best is None or _count(left, best[1]) < least:
                 break
             chosen.append(best)
@@ -107,8 +109,9 @@ class AnswerWriter:
 
 
 def split_written(text: str) -> list[str]:
-    """Return the sentences of a written answer."""
-    return [sentence for part in text.splitlines() for sentence in split_sentences(part.strip()) if sentence]
+    """Return the sentences of a written answer, without an English "The passage states that" before them."""
+    sentences = (_FRAME.sub("", each) for part in text.splitlines() for each in split_sentences(part.strip()))
+    return [sentence[0].upper() + sentence[1:] for sentence in sentences if sentence]
 
 
 def _find_evidence(passages: Sequence[Passage], shown: Spans | None) -> Iterator[tuple[Citation, set[str]]]:

@@ -110,17 +110,17 @@ class PreparedRun:
         plan, record = self.plan, self.record
         if plan.done or plan.to_judge or plan.failed_before:
             yield (
-                f"{plan.done:,} are done already, {plan.failed_before:,} failed and are tried again, "
-                f"{len(plan.to_judge):,} are still to be judged"
+                f"done before: {plan.done:,}; failed and tried again: {plan.failed_before:,}; "
+                f"not judged yet: {len(plan.to_judge):,}"
             )
         if self.spec.replay:
             yield "a replay: every reply comes from the cache, and no model is asked"
             return
         ahead = plan.estimate
-        basis = "measured on this run's episodes" if ahead.measured else "from typical figures; expect it to be off"
+        basis = "this run's episodes" if ahead.measured else "typical figures"
         yield (
-            f"ahead, an estimate ({basis}): {format_usage(ahead.methods)}, {format_duration(ahead.seconds)}; "
-            "less where the cache has replies"
+            f"estimate from {basis}: {format_usage(ahead.methods)}, {format_duration(ahead.seconds)}; "
+            "less for replies in the cache"
         )
         if ahead.unknown:
             names = ", ".join(METHODS.title(name) for name in ahead.unknown)
@@ -265,7 +265,7 @@ def report(folder: str | Path, *, out: str | Path | None = None) -> Result[Summa
 def check_answers(folder: str | Path, dataset: Dataset) -> Result[Counter[str]]:
     """Return what a run answered to each question of a dataset, and how often it was right, wrong or declined.
 
-    Right is what the judge said so, or else what agrees with a right answer word by word. Declining is right where the
+    Right is what the judge accepts, or else what agrees with a right answer word by word. Declining is right where the
     documents have no answer.
     """
     given = {each.question.id: each for each in read_episodes(Path(folder))}
@@ -366,8 +366,8 @@ def _describe_questions(prepared: PreparedRun) -> Iterator[str]:
     plan, setup, spec = prepared.plan, prepared.setup, prepared.spec
     questions = sum(len(dataset.questions) for dataset in setup.datasets.values())
     yield (
-        f"{plan.total:,} episodes: {questions:,} questions of {len(setup.datasets)} datasets by {len(spec.methods)} "
-        "methods"
+        f"episodes: {plan.total:,} (questions: {questions:,}, datasets: {len(setup.datasets)}, "
+        f"methods: {len(spec.methods)})"
     )
     if (seen := setup.record.seen_by_calibration) and setup.record.calibrations:
         yield (

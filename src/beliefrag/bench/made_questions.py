@@ -47,7 +47,7 @@ _MOST_PASSAGES = 3
 """A name in more passages is not specific to any of them."""
 _LONGEST_ANSWER = 8
 _SHORTEST_QUESTION = 5
-_SPEAKS_OF_TEXT = re.compile(
+_REFERS_TO_TEXT = re.compile(
     r"\b(?:the|this|that|first|second|given|above) (?:passages?|texts?|paragraphs?|excerpts?|documents?|authors?)\b|"
     r"\bpassage [12]\b|\baccording to\b",
     re.IGNORECASE,
@@ -102,7 +102,7 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
     # Passages that are taken out must support no other question, so each kind has passages of its own.
     apart = round(len(usable) * _SHARES["unanswerable"])
     removed, kept = usable[:apart], usable[apart:]
-    wanted = {kind: count * _SPARE for kind, count in _share_out(n).items()}
+    wanted = {kind: count * _SPARE for kind, count in _count_by_kind(n).items()}
     seeds = [QuestionSeed("unanswerable", (each,)) for each in removed[: wanted["unanswerable"]]]
     seeds += [QuestionSeed("single", (each,)) for each in kept[: wanted["single"]]]
     # Two hops begin at the other end: few passages are asked about twice.
@@ -110,7 +110,7 @@ def draw_seeds(passages: Sequence[Passage], n: int, *, seed: int = 0) -> list[Qu
     return seeds
 
 
-def _share_out(n: int) -> dict[QuestionKind, int]:
+def _count_by_kind(n: int) -> dict[QuestionKind, int]:
     """Divide a number of questions among the kinds."""
     counts: dict[QuestionKind, int] = {kind: round(n * share) for kind, share in _SHARES.items()}
     counts["unanswerable"] = n - counts["single"] - counts["two_hop"]
@@ -165,7 +165,7 @@ def find_fault(question: str, answer: str, seed: QuestionSeed) -> str | None:
         (not question.rstrip().endswith(("?", "\uff1f")), "The question must end with a question mark."),
         (phrase not in texts[-1], "The answer is not in the passage word for word."),
         (phrase in asked, "The question holds the answer."),
-        (bool(_SPEAKS_OF_TEXT.search(question)), "The question speaks of the passage, which its reader does not see."),
+        (bool(_REFERS_TO_TEXT.search(question)), "The question speaks of the passage, which its reader does not see."),
         (bool(seed.bridge) and bridge in asked, "The question names what it should describe."),
         (len(texts) > 1 and phrase in texts[0], "The answer is in the first passage already."),
     )
@@ -199,7 +199,7 @@ async def make_questions(
     meter = Meter(model)
     rejected: Counter[str] = Counter()
     made: dict[str, MadeQuestion] = {}
-    for kind, wanted in _share_out(n).items():
+    for kind, wanted in _count_by_kind(n).items():
         own = [each for each in seeds if each.kind == kind]
         have = 0
         while own and have < wanted:

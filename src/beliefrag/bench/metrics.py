@@ -19,7 +19,6 @@ from beliefrag.runs.record import now
 from beliefrag.types import NO_ANSWER
 
 _CLOSED = frozenset({"yes", "no", "noanswer"})
-_EITHER = (["yes"], ["no"])
 _HALF = 0.5
 _SHORT = 5
 _LONGEST = 25
@@ -66,16 +65,16 @@ def accepted_answers(gold: Gold) -> tuple[str, ...]:
 def exact_match(prediction: str, golds: Sequence[str]) -> bool:
     """Return whether the prediction equals a gold answer after normalisation."""
     own = normalise(prediction)
-    return any(own == normalise(gold) for gold in _some(golds))
+    return any(own == normalise(gold) for gold in _require_golds(golds))
 
 
-def token_f1(prediction: str, golds: Sequence[str], *, closed_rule: bool = True) -> float:
+def token_f1(prediction: str, golds: Sequence[str]) -> float:
     """Return the best F1 over gold answers between the words of both, counting repeated words.
 
-    With the `closed_rule` of HotpotQA only equality counts where one side is exactly "yes", "no" or "noanswer": "no"
-    has nothing in common with "No Doubt". It is on for every dataset. Off, this is SQuAD's F1 to the letter.
+    By HotpotQA's rule only equality counts where one side is exactly "yes", "no" or "noanswer": "no" has nothing in
+    common with "No Doubt". All else is SQuAD's F1 to the letter.
     """
-    return max(_f1(prediction, gold, closed_rule) for gold in _some(golds))
+    return max(_f1(prediction, gold) for gold in _require_golds(golds))
 
 
 def covers(prediction: str, gold: Gold) -> bool:
@@ -85,7 +84,7 @@ def covers(prediction: str, gold: Gold) -> bool:
     parts, every part must be there.
     """
     own = tokens(prediction)
-    groups = gold.answer_groups or (tuple(_some(gold.answers)),)
+    groups = gold.answer_groups or (tuple(_require_golds(gold.answers)),)
     return all(any(_contains(own, tokens(spelling)) for spelling in group) for group in groups)
 
 
@@ -97,7 +96,7 @@ def agrees(answer: str, question: str, gold: Gold) -> bool | None:
     cannot be compared with a gold answer that is neither.
     """
     if NO_ANSWER in gold.answers:
-        # Beside the mark stand answers that the documents were to lose: nobody knows whether they did.
+        # Other answers beside the mark may still be in the documents.
         known = tuple(each for each in gold.answers if each != NO_ANSWER)
         return None if known and agrees(answer, question, Gold(known)) else False
     short = [each for each in gold.answers if len(each.split()) <= _SHORT]
@@ -132,7 +131,8 @@ def answer_row_recall(prediction: str, rows: Sequence[str]) -> float:
     The columns of a row, separated by " | ", may stand anywhere in the prediction.
     """
     own = tokens(prediction)
-    distinct = {tuple(words for column in row.split(" | ") if (words := tuple(tokens(column)))) for row in _some(rows)}
+    columns = ((tuple(tokens(column)) for column in row.split(" | ")) for row in _require_golds(rows))
+    distinct = {tuple(filter(None, row)) for row in columns}
     return sum(bool(row) and all(_contains(own, column) for column in row) for row in distinct) / len(distinct)
 
 
@@ -156,9 +156,9 @@ def rows_read(episode: Episode, gold: Gold) -> dict[str, float]:
     }
 
 
-def _f1(prediction: str, gold: str, closed_rule: bool) -> float:
+def _f1(prediction: str, gold: str) -> float:
     own, right = tokens(prediction), tokens(gold)
-    if closed_rule and own != right and not _CLOSED.isdisjoint((" ".join(own), " ".join(right))):
+    if own != right and not _CLOSED.isdisjoint((" ".join(own), " ".join(right))):
         return 0.0
     same = (Counter(own) & Counter(right)).total()
     if not same:
@@ -173,9 +173,9 @@ def _contains(own: Sequence[str], wanted: Sequence[str]) -> bool:
     return size > 0 and any(list(own[start : start + size]) == words for start in range(len(own) - size + 1))
 
 
-def _some(golds: Sequence[str]) -> Sequence[str]:
+def _require_golds(golds: Sequence[str]) -> Sequence[str]:
     if not golds:
-        raise ValueError("there is no gold answer to compare with")
+        raise ValueError("no gold answer to compare with")
     return golds
 
 

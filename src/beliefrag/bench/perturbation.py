@@ -34,7 +34,7 @@ class Injector:
         self._passages = {passage.id: passage for passage in dataset.passages}
         if injection.counterfactual and not any(wrong_ids(question.gold) for question in dataset.questions):
             raise DataError(
-                f"{dataset.name} brings no false passages to inject.",
+                f"{dataset.name} has no false passages to inject.",
                 remedy="Use the questions of RGB's en_fact.json, or leave run.counterfactual out.",
             )
 

@@ -63,7 +63,7 @@ def make_plan(setup: Setup, episodes: Mapping[EpisodeKey, EpisodeSummary], *, at
     """Return what is left to do, given the episodes so far.
 
     All methods of a question come one after the other: a run that was stopped early still has the same questions for
-    all methods. What failed comes last, the oldest failure first, so that an episode that always fails blocks no other.
+    all methods. What failed comes last, the oldest failure first so that an episode that always fails blocks no other.
     """
     untried: list[EpisodeKey] = []
     failed: list[EpisodeSummary] = []

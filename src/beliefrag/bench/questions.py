@@ -43,7 +43,7 @@ class Gold:
 
     @property
     def is_distant(self) -> bool:
-        """Whether the supporting passages were found by rule, as those that hold the answer, and named by nobody."""
+        """Whether the supporting passages were found by rule, as those that hold the answer, not by an annotator."""
         return not str(self.labels.get("supporting_kind", "annotated")).startswith("annotated")
 
     def __post_init__(self) -> None:

@@ -187,7 +187,7 @@ def _check_record(here: RunRecord, there: RunRecord, host: str) -> None:
     found += [f"{what} {ours}, there {theirs}" for what, ours, theirs in differences(here, there, Aspect)]
     if found:
         raise RunError(
-            f"The worker on {host} has not what this process has: {'; '.join(found)}.",
+            f"The worker on {host} differs from this process: {'; '.join(found)}.",
             remedy="Install the same versions and put the same files on every node.",
         )
 

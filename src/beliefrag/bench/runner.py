@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GIVE_UP_AFTER = 24
 """A run is given up after this many failures one after another with no success in between."""
-_AGAIN = "Then give the same command again; what is done is kept."
+_HOW_TO_RESUME = "Then run the same command again; finished episodes are kept."
 
 
 class EpisodeLost(RunError):
@@ -78,7 +78,7 @@ class Tally:
     failed: int = 0
     unjudged: int = 0
     """How many of the finished episodes the judge failed on."""
-    trouble: str = ""
+    last_error: str = ""
 
 
 class Runner:
@@ -130,8 +130,8 @@ class Runner:
             self._count_episode(episode)
             self._count_verdict(episode)
 
-    def _count_failure(self, trouble: str) -> None:
-        self._tally = replace(self._tally, failed=self._tally.failed + 1, trouble=trouble.rstrip())
+    def _count_failure(self, message: str) -> None:
+        self._tally = replace(self._tally, failed=self._tally.failed + 1, last_error=message.rstrip())
 
     def _count_episode(self, episode: Episode) -> None:
         error = episode.error
@@ -144,7 +144,7 @@ class Runner:
         if self._failures >= GIVE_UP_AFTER and not self._patient:
             raise RunError(
                 f"The last {self._failures} episodes failed. Last error: {error.message}",
-                remedy=f"{error.remedy} {_AGAIN}".lstrip(),
+                remedy=f"{error.remedy} {_HOW_TO_RESUME}".lstrip(),
             )
 
     def _count_verdict(self, episode: Episode) -> None:
@@ -156,10 +156,10 @@ class Runner:
         if error is None:
             self._judge_failures = 0
             return
-        self._tally = replace(self._tally, unjudged=self._tally.unjudged + 1, trouble=error.message)
+        self._tally = replace(self._tally, unjudged=self._tally.unjudged + 1, last_error=error.message)
         self._judge_failures += 1
         if self._judge_failures >= GIVE_UP_AFTER and not self._patient:
             raise RunError(
                 f"The judge failed on the last {self._judge_failures} answers. Last error: {error.message}",
-                remedy=f"Fix it, or leave it for later with --no-judge. {_AGAIN}",
+                remedy=f"Fix it, or leave it for later with --no-judge. {_HOW_TO_RESUME}",
             )

@@ -270,7 +270,7 @@ def _open_engine(settings: Settings, spec: RunSpec, model: ChatModel) -> Engine:
 def _check_dataset(dataset: Dataset, spec: RunSpec, others: Mapping[str, DatasetSetup]) -> None:
     if dataset.name == MEAN:
         raise DataError(
-            f"A dataset cannot be called {MEAN}: tables call the mean over datasets so.",
+            f"A dataset cannot be named {MEAN}: tables use this name for the mean over datasets.",
             remedy="Rename its folder, or give it another name in its card.json.",
         )
     if dataset.name in others:

@@ -452,8 +452,8 @@ def select_artifact(
     if reasons := find_mismatches(artifact, replace(here, retriever=None) if any_retriever else here):
         raise CalibrationError(
             f"The calibration {artifact.name} is not for this run: it was {'; it was '.join(reasons)}.",
-            remedy=f"Use --borrow {calibration} to take it all the same, knowing that its probabilities may be off, or "
-            "fit one with 'beliefrag calibrate fit'.",
+            remedy=f"Use --borrow {calibration} to use it anyway (its probabilities may be wrong), or fit one with "
+            "'beliefrag calibrate fit'.",
         )
     return artifact
 
@@ -485,10 +485,10 @@ def select_guarantee(
     if thresholds.decline_below:
         raise SettingsError("max_error sets thresholds.decline_below, which is set already.", remedy="Set one of them.")
     if not thresholds.abstain:
-        raise SettingsError("max_error cannot be kept without abstaining.", remedy="Set one or the other.")
+        raise SettingsError("max_error needs a policy that can abstain.", remedy="Set one or the other.")
     if calibration_warnings:
         raise CalibrationError(
-            f"The calibration {artifact.name} carries no guarantee here: {'; '.join(calibration_warnings)}.",
+            f"The calibration {artifact.name} has no guarantee here: {'; '.join(calibration_warnings)}.",
             remedy=f"Fit one with 'beliefrag calibrate auto --docs DOCS', then bound its errors: {command}",
         )
     found = next((each for each in artifact.guarantees if each.has_target(max_error, confidence)), None)

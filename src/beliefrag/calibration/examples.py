@@ -33,7 +33,7 @@ class StateCollection:
     runs: tuple[RunRecord, ...]
     trajectories: tuple[Trajectory, ...]
     selecting: frozenset[str] = frozenset()
-    """The questions to choose a kind on, where the user said so; all others are then for fitting."""
+    """The questions to choose a kind on, where the user named them; all others are then for fitting."""
 
     def part_of(self, question_id: str) -> Partition:
         """Return the part of a question: as the user said, or else by the hash of its id."""
@@ -92,13 +92,13 @@ def read_collection(folders: Sequence[Path], select: Sequence[Path] = ()) -> Sta
             prompts=[*_prompts_that_shape(first), *_QUERY_PROMPTS, *(["judge"] if judged else [])],
         ):
             raise CalibrationError(
-                f"{folders[0]} has the {what} {one}, and {folder} has {other}: their states do not mean the same.",
+                f"{folders[0]} has the {what} {one}, and {folder} has {other}: their states cannot be compared.",
                 remedy="Fit runs of one kind together.",
             )
     trajectories = tuple(trajectory for _, found in read for trajectory in found)
     if not any(state.answer is not None for trajectory in trajectories for state in trajectory.states):
         raise CalibrationError(
-            f"{folders[0]} has no state with an answer on trial.",
+            f"{folders[0]} has no state with a trial answer.",
             remedy="Collect states with 'beliefrag calibrate collect' first.",
         )
     known, selecting = (

@@ -29,7 +29,7 @@ VALUE_COLUMNS = ("rounds", "novelty", "sufficiency")
 _WEAK_PRIOR = 100.0
 """C of scikit-learn, where a question weighs 1: a slope is hardly shrunk, and still finite where a column separates."""
 _PRIORS = (1.0, 10.0, _WEAK_PRIOR)
-_NEXT_TO_NO_PRIOR = 1e6
+_NEGLIGIBLE_PRIOR = 1e6
 _MOST_SHRINK = 0.2
 """A prior that takes this share off the length of the slopes, or more, is not taken."""
 _PRIOR_STATES = 4.0
@@ -152,7 +152,7 @@ def choose_prior(columns: Floats, examples: Examples) -> float:
     def measure_slopes(prior: float) -> float:
         return float(np.linalg.norm(refit_logistic(columns, y, w[None], prior)[0, 1:] * spread))
 
-    least = (1 - _MOST_SHRINK) * measure_slopes(_NEXT_TO_NO_PRIOR)
+    least = (1 - _MOST_SHRINK) * measure_slopes(_NEGLIGIBLE_PRIOR)
     allowed = [prior for prior in _PRIORS if prior == _WEAK_PRIOR or measure_slopes(prior) > least]
     return min(allowed, key=measure_loss)
 

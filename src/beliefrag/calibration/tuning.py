@@ -126,7 +126,7 @@ def tune_thresholds(
     )
     if not choosing:
         raise TuningError(
-            f"None of the {len(recordings):,} recorded questions belongs to xsel, the part that chooses.",
+            f"None of the {len(recordings):,} recorded questions is in xsel, the part that chooses.",
             remedy="Collect more questions: 3 of 10 belong to it.",
         )
     # Recorded relevance is already on the scale of its corpus.

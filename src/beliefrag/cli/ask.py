@@ -1,15 +1,15 @@
-"""`beliefrag ask`: answer a question from documents, and print its steps and its answer."""
+"""`beliefrag ask`: answer a question from documents, and print the answer with its quotes; with --steps, all of it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TextIO
 
 import typer
 
@@ -18,6 +18,8 @@ from beliefrag.cli.options import GivenSettings, argument, flag, join_paths, opt
 from beliefrag.errors import BeliefRAGError, SettingsError
 from beliefrag.explanation import (
     ACTION_WORDS,
+    BELIEF_WORDS,
+    DECLINED,
     Explanation,
     ask_back,
     describe_belief,
@@ -26,6 +28,7 @@ from beliefrag.explanation import (
     describe_reason,
     explain_episode,
 )
+from beliefrag.feedback import FEEDBACK, find_correction
 from beliefrag.record import AnswerText, CallStarted, Episode, Outcome, Progress, Step, to_json_line
 from beliefrag.types import Citation, CitationRole, Passage, Question, Turn, Usage
 
@@ -35,9 +38,21 @@ if TYPE_CHECKING:
     from beliefrag.settings import Settings
 
 _SKIPPED_SHOWN = 5
+MARGIN = 4
 NOT_UTF8 = "it is not valid in this terminal's encoding; use UTF-8"
-Rows = list[tuple[str, tuple[str, ...]]]
-"""Headings, each with one or more values."""
+
+
+class Line(NamedTuple):
+    """A line of what is printed; an empty one separates parts."""
+
+    text: str = ""
+    style: str = ""
+    mark: str = ""
+    """What the margin holds, such as the number of a quote."""
+
+    def __str__(self) -> str:
+        return (f"{self.mark:<{MARGIN}}" if self.mark else "") + output.safe_line(self.text)
+
 
 _WAITING = {
     "verifier": "asking the model what the evidence is worth",
@@ -46,13 +61,8 @@ _WAITING = {
     "answer": "asking the model for the answer",
     "read": "asking the model for an answer",
     "write": "asking the model to write the answer",
+    "gather": "asking the model what some more passages add",
     "standalone": "asking the model what the question refers to",
-}
-_OUTCOMES = {
-    Outcome.ANSWERED: "answered",
-    Outcome.STOPPED: "stopped: the best answer from what there is, not one that is trusted",
-    Outcome.ABSTAINED: "abstained: no answer is better than a bad one",
-    Outcome.FAILED: "failed",
 }
 
 
@@ -64,6 +74,7 @@ def ask(
     documents: options.Documents,
     given: GivenSettings,
     best_guess: Annotated[bool, flag("--best-guess", "Never decline: always give the best guess.")] = False,
+    steps: Annotated[bool, flag("--steps", "Show each step with its reason and beliefs, and why it stopped.")] = False,
     as_json: Annotated[bool, flag("--json", "Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, flag("--quiet", "Print only the answer.", "-q")] = False,
     trace: Annotated[Path | None, option("FILE", "Write every step to this new file, as JSON Lines.")] = None,
@@ -88,8 +99,8 @@ def ask(
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
     elif not is_text(question):
         raise typer.BadParameter(NOT_UTF8, param_hint="QUESTION")
-    if as_json and quiet:
-        raise typer.BadParameter("--json and --quiet exclude each other")
+    if as_json + quiet + steps > 1:
+        raise typer.BadParameter("use only one of --json, --quiet and --steps")
     paths = join_paths(documents.docs, further)
     never_decline = {"thresholds.abstain": False, "thresholds.decline_below": 0.0} if best_guess else {}
     settings = given.load(**never_decline)
@@ -101,20 +112,20 @@ def ask(
         from beliefrag.cli.ask_prompt import AskPrompt
 
         opened = open_assembly(settings, docs=paths, index=documents.index, where=documents.where)
-        AskPrompt(opened, lambda: choose_display(opened, settings, quiet=quiet), paths).run()
+        AskPrompt(opened, lambda: choose_display(opened, quiet=quiet, steps=steps), paths).run()
         return
     with contextlib.ExitStack() as stack:
         # The trace comes first: if it cannot be written, nothing has been paid for yet.
         observers: list[Callable[[Progress], object]] = [stack.enter_context(open_trace(trace))] if trace else []
         assembly = open_assembly(settings, docs=paths, index=documents.index, where=documents.where)
-        display = choose_display(assembly, settings, as_json=as_json, quiet=quiet)
+        display = choose_display(assembly, as_json=as_json, quiet=quiet, steps=steps)
         episode = asyncio.run(run_episode(Question(question), assembly, display=display, observers=observers))
         if as_json:
             sys.stdout.write(to_json_line(episode))
         elif quiet:
             print_answer(episode)
         print_failure(episode)
-        print_unread(episode, assembly)
+        print_notes(episode, assembly)
     raise typer.Exit(exit_code(episode))
 
 
@@ -129,7 +140,7 @@ def _check_prompt(**options: object) -> None:
         if value:
             raise typer.BadParameter(f"{name} needs a question", param_hint="QUESTION")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise typer.BadParameter("it is missing, and a prompt needs a terminal", param_hint="QUESTION")
+        raise typer.BadParameter("it is required where there is no terminal for a prompt", param_hint="QUESTION")
 
 
 def open_assembly(
@@ -150,10 +161,10 @@ def open_assembly(
     with output.show_index_progress() as progress:
         assembly = assemble(settings, docs=docs, progress=progress, where=where)
     if assembly.report is not None and (skipped := assembly.report.skipped):
-        number = f"{len(skipped):,} files were" if len(skipped) > 1 else "1 file was"
+        number = f"{len(skipped):,} problems" if len(skipped) > 1 else "1 problem"
         named = "; ".join(f"{each.path} {each.reason}" for each in skipped[:_SKIPPED_SHOWN])
         more = " 'beliefrag index' lists all of them." if len(skipped) > _SKIPPED_SHOWN else ""
-        output.print_notice(f"warning: {number} left out: {named}.{more}")
+        output.print_notice(f"warning: {number} with the documents: {named}.{more}")
     return assembly
 
 
@@ -197,7 +208,7 @@ def open_trace(path: Path) -> Iterator[Callable[[Progress], None]]:
         file = path.open("xb", buffering=0)
     except OSError as error:
         problem = "exists already" if isinstance(error, FileExistsError) else f"cannot be written: {error.strerror}"
-        raise SettingsError(f"The trace {path} {problem}.", remedy="Name a file in another place.") from error
+        raise SettingsError(f"The trace {path} {problem}.", remedy="Name another file.") from error
 
     def write(progress: Progress) -> None:
         if isinstance(progress, CallStarted | AnswerText):
@@ -243,19 +254,21 @@ def print_failure(episode: Episode) -> None:
         output.print_notice(f"error: {episode.error.message} {episode.error.remedy}")
 
 
-def print_unread(episode: Episode, assembly: Assembly) -> None:
-    """Print which files were not read that a declined question seems to be about."""
+def print_notes(episode: Episode, assembly: Assembly) -> None:
+    """Print that an answer was marked wrong before, and unread files that a declined question seems to be about."""
     from beliefrag.retrieval.indexing import find_unread
 
+    if correction := find_correction(FEEDBACK, episode):
+        output.print_notice(f"note: {correction}")
     if episode.outcome is Outcome.ABSTAINED and assembly.report:
         for each in find_unread(episode.question.text, assembly.report.skipped):
             output.print_notice(f"note: the question may be about {each.path}, which was not read: it {each.reason}.")
 
 
 def choose_display(
-    assembly: Assembly, settings: Settings, *, as_json: bool = False, quiet: bool = False
+    assembly: Assembly, *, as_json: bool = False, quiet: bool = False, steps: bool = False
 ) -> LineDisplay | LiveDisplay | None:
-    """Return a live display on a terminal, plain lines elsewhere, and nothing with --quiet.
+    """Return a live display on a terminal, plain lines elsewhere, and None with --quiet.
 
     With --json, standard output is left to the JSON; a person at a terminal still sees what is being waited for.
     """
@@ -266,13 +279,9 @@ def choose_display(
         # Only a terminal needs rich.
         from beliefrag.cli.live import LiveDisplay
 
-        thresholds = getattr(assembly.method, "thresholds", settings.thresholds)
-        threshold = max(thresholds.answer, thresholds.decline_below or 0.0)
-        calibration = describe_calibration(assembly)
-        return LiveDisplay(
-            output.open_console(stream), calibration=calibration, threshold=threshold, record=not as_json
-        )
-    return None if as_json else LineDisplay(stream, calibration=describe_calibration(assembly))
+        console, calibration = output.open_console(stream), describe_calibration(assembly)
+        return LiveDisplay(console, calibration=calibration, steps=steps, record=not as_json)
+    return None if as_json else LineDisplay(stream, calibration=describe_calibration(assembly), steps=steps)
 
 
 def describe_calibration(assembly: Assembly) -> str:
@@ -288,15 +297,15 @@ def describe_calibration(assembly: Assembly) -> str:
 
 
 class LineDisplay(output.Heartbeat):
-    """Write one or two plain lines for each step, without control codes: for pipes, files and logs."""
+    """Write plain lines without control codes, for pipes, files and logs; while it waits, to standard error."""
 
-    def __init__(self, stream: TextIO, *, calibration: str) -> None:
+    def __init__(self, stream: TextIO, *, calibration: str, steps: bool = False) -> None:
         self._stream = stream
         self._calibration = calibration
+        self._steps = steps
         self._titles: dict[str, str] = {}
         self._waiting_for = "working"
-        self._lock = threading.Lock()
-        super().__init__(lambda seconds: self._write_text(f"{self._waiting_for}, {seconds:.0f} s"))
+        super().__init__(lambda seconds: output.print_notice(f"{self._waiting_for}, {seconds:.0f} s"))
 
     def show(self, progress: Progress) -> None:
         """Write what matters to a reader."""
@@ -307,27 +316,17 @@ class LineDisplay(output.Heartbeat):
             case Step():
                 self._waiting_for = "working"
                 self._titles |= {name: passage.title for name, passage in progress.passages.items()}
-                for line in describe_step(progress, self._titles):
-                    self._write_line(f"step {progress.number + 1}", line)
+                if self._steps:
+                    self._print(*step_lines(progress, self._titles))
             case Episode(outcome=None):
-                self._write_line("question", progress.question.text)
-                if progress.standalone:
-                    self._write_line("understood as", progress.standalone)
-                self._write_line("model", progress.model)
-                self._write_line("calibration", self._calibration)
+                self._print(*begin_lines(progress, self._calibration, steps=self._steps))
             case Episode():
-                for heading, values in summary_rows(progress):
-                    for value in values:
-                        self._write_line(heading, value)
+                self._print(*end_lines(progress, steps=self._steps))
 
-    def _write_line(self, heading: str, value: str) -> None:
+    def _print(self, *lines: Line) -> None:
         self.reset()
-        self._write_text(f"{heading}: {output.safe_line(value)}")
-
-    def _write_text(self, line: str) -> None:
-        with self._lock:
-            self._stream.write(f"{line}\n")
-            self._stream.flush()
+        self._stream.writelines(f"{line}\n" for line in lines)
+        self._stream.flush()
 
 
 def describe_wait(purpose: str) -> str:
@@ -335,32 +334,35 @@ def describe_wait(purpose: str) -> str:
     return _WAITING.get(purpose, f"asking the model ({purpose.replace('_', ' ')})")
 
 
-def describe_step(step: Step, titles: Mapping[str, str]) -> list[str]:
-    """Return a line with the action and its reason, and one with what it changed; `titles` is by id of the passage."""
-    reason = describe_reason(step.reason, step.comparisons)
-    believed = describe_belief(step.belief, step.answerability)
-    parts = [f"{ACTION_WORDS[step.action]}: {reason}", *([believed] if believed else [])]
-    changes = "; ".join(f"{heading} {value}" for heading, (value,) in step_rows(step, titles))
-    return ["; ".join((*parts, f"{step.tokens:,} tokens so far")), *([changes] if changes else [])]
+def step_lines(step: Step, titles: Mapping[str, str]) -> Iterator[Line]:
+    """Yield the action of a step with its reason, what is believed, and what changed; `titles` is by passage."""
+    action = f"{ACTION_WORDS[step.action]}: {describe_reason(step.reason, step.comparisons)}"
+    yield Line(action, "bold", mark=f"{step.number + 1}.")
+    if believed := describe_belief(step.belief, step.answerability):
+        yield Line(believed, "dim", mark=" ")
+    numbers = {**(asdict(step.belief) if step.belief else {}), "answerability": step.answerability}
+    if known := [f"{BELIEF_WORDS[name]} {value:.2f}" for name, value in numbers.items() if value is not None]:
+        yield Line(", ".join(known), "dim", mark=" ")
+    for change in _describe_changes(step, titles):
+        yield Line(change, mark=" ")
 
 
-def step_rows(step: Step, titles: Mapping[str, str]) -> Rows:
-    """Return what a step changed: the query and what it found, the new query, or the passages dropped."""
+def _describe_changes(step: Step, titles: Mapping[str, str]) -> Iterator[str]:
+    """Describe what a step changed: the query and what it found, the new query, or the passages dropped."""
     from beliefrag.engine.calls import SUFFICIENT
 
-    if (search := step.search) is not None:
-        if search.query is None:
-            return [("query", ("none: nothing is missing or left to search for, or the tokens are spent",))]
+    if (search := step.search) is not None and search.query is None:
+        yield "query: none, because nothing is missing or left to search for, or the token budget is spent"
+    elif search is not None:
         parts = [f"{len(search.added)} new{_list_titles(search.added, titles)}"] if search.hits else ["nothing"]
         parts += [f"{len(search.known)} known"] if search.known else []
         parts += [f"{len(search.refused)} dropped earlier"] if search.refused else []
-        return [("query", (search.query,)), ("found", (", ".join(parts),))]
-    if (query := step.rewritten) is not None:
-        return [("query", ("none: nothing is missing, or left to search for" if query == SUFFICIENT else query,))]
-    if (dropped := step.dropped) is not None:
+        yield from (f"query: {search.query}", f"found: {', '.join(parts)}")
+    elif (query := step.rewritten) is not None:
+        yield f"query: {'none, because nothing is missing or left to search for' if query == SUFFICIENT else query}"
+    elif (dropped := step.dropped) is not None:
         named = f"{len(dropped)}{_list_titles(dropped, titles)}" if dropped else "none"
-        return [("dropped", (f"{named}, {len(step.evidence)} kept",))]
-    return []
+        yield f"dropped: {named}, {len(step.evidence)} kept"
 
 
 def _list_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
@@ -368,25 +370,69 @@ def _list_titles(ids: Iterable[str], titles: Mapping[str, str]) -> str:
     return f" ({named})" if named else ""
 
 
-def summary_rows(episode: Episode) -> Rows:
-    """Return how it ended: answer, outcome, confidence, quotes, what else was read, why, and what it cost."""
-    assert episode.outcome is not None
-    cost = ("cost", (_describe_cost(episode.usage, episode.seconds),))
-    outcome = ("outcome", (_OUTCOMES[episode.outcome],))
+def begin_lines(episode: Episode, calibration: str, *, steps: bool) -> Iterator[Line]:
+    """Yield how a follow-up is understood; with `steps`, the question, the model and its calibration."""
+    if steps:
+        yield Line(f"question: {episode.question.text}", "bold")
+    if episode.standalone:
+        yield Line(f"Understood as: {episode.standalone}", "dim")
+    if steps:
+        yield Line(f"model: {episode.model}", "dim")
+        yield Line(f"calibration: {calibration}", "dim")
+
+
+def end_lines(episode: Episode, *, steps: bool) -> Iterator[Line]:
+    """Yield how an episode ended: the answer, its probability, the quotes, the cost; with `steps`, why it ended so."""
+    cost = Line(_describe_cost(episode.usage, episode.seconds, in_detail=steps), "dim")
+    if steps:
+        yield Line()
     if episode.outcome is Outcome.FAILED:
-        # The error with its remedy follows on standard error, and there is nothing else to say.
-        return [outcome, cost]
+        # The error with its remedy follows on standard error.
+        yield from (Line("Failed.", "bold"), cost)
+        return
     likely = describe_confidence(episode)
-    explained = explain_end(episode)
-    rows: Rows = [("answer", (episode.answer or "none",))]
-    rows += [("left out", (note,))] if (note := describe_left_out(episode.left_out)) else []
-    rows += [("please say", (question,))] if (question := ask_back(episode)) else []
+    if episode.answer is None:
+        yield Line(ask_back(episode) or DECLINED, "bold")
+    else:
+        yield Line(_cite_sentences(episode), "bold")
+        fits = " ('beliefrag calibrate auto' fits it to your documents)" if episode.calibrated is False else ""
+        yield Line(f"{likely[:1].upper()}{likely[1:]}{fits}")
+    yield from (*map(Line, explain_end(episode).notes), Line())
+    yield from quote_lines(episode)
     if episode.best_guess:
-        rows.append(("best guess", (f"{episode.best_guess} ({likely})",)))
-    rows += [outcome, ("confidence", (likely.replace(" likely right", ""),)), *evidence_rows(episode)]
-    rows += [("guarantee", (words,)) for words in (episode.made_with.get("guarantee"),) if words]
-    rows += [("searched", (explained.searched,)), ("stopped", (explained.stopped,))]
-    return [*rows, ("changes it", (explained.would_change,)), cost]
+        yield from (Line(f"Best guess: {episode.best_guess} ({likely})"), Line())
+    if steps:
+        yield from (*read_lines(episode), *why_lines(episode), Line())
+    yield cost
+
+
+def quote_lines(episode: Episode) -> Iterator[Line]:
+    """Yield the sentences that the answer rests on, or the nearest ones, each with its place."""
+    cited = episode.citations
+    if cited and (episode.answer is None or cited[-1].role is CitationRole.RELATED):
+        yield Line("Nearest quotes:")
+    for number, citation in enumerate(cited, start=1):
+        yield Line(f"\u201c{' '.join(citation.quote.split())}\u201d", mark=f"[{number}]")
+        yield Line(_describe_place(citation), "dim", mark=" ")
+    if cited:
+        yield Line()
+
+
+def read_lines(episode: Episode) -> Iterator[Line]:
+    """Yield what else was read."""
+    cited = {citation.passage_id for citation in episode.citations}
+    if read := "; ".join(_describe_sources(each for each in episode.read_passages if each.id not in cited)):
+        yield Line(f"{'Also read' if cited else 'Read'}: {read}.")
+    elif not cited:
+        yield Line("Nothing was read.")
+
+
+def why_lines(episode: Episode) -> Iterator[Line]:
+    """Yield why an episode searched and stopped, and what would change its end."""
+    explained = explain_end(episode)
+    yield Line(f"Searched {explained.searched}.")
+    yield Line(f"Stopped: {explained.stopped.rstrip('.')}.")
+    yield Line(f"What would change it: {explained.would_change.rstrip('.')}.")
 
 
 def explain_end(episode: Episode) -> Explanation:
@@ -398,23 +444,19 @@ def explain_end(episode: Episode) -> Explanation:
     return explain_episode(episode, uncovered, name_options=True, whole=asks_for_all(episode.asked))
 
 
-def evidence_rows(episode: Episode) -> Rows:
-    """Return the sentences that the answer rests on, or the nearest ones, and what else was read."""
-    cited = {citation.passage_id for citation in episode.citations}
-    rows: Rows = []
-    if episode.citations:
-        nearest = episode.outcome is Outcome.ABSTAINED or episode.citations[-1].role is CitationRole.RELATED
-        rows.append(("nearest" if nearest else "because", tuple(map(_describe_citation, episode.citations))))
-    if read := tuple(_describe_sources(each for each in episode.read_passages if each.id not in cited)):
-        rows.append(("also read" if cited else "read", read))
-    return rows or [("read", ("nothing",))]
+def _cite_sentences(episode: Episode) -> str:
+    """Return the answer; where it has sentences and several quotes, each sentence with the numbers of its quotes."""
+    if not episode.sentences or len(episode.citations) < 2:
+        return episode.answer or ""
+    numbered = ((each.text, "".join(f"[{cited + 1}]" for cited in each.cites)) for each in episode.sentences)
+    return " ".join(f"{text} {numbers}".strip() for text, numbers in numbered)
 
 
-def _describe_citation(citation: Citation) -> str:
+def _describe_place(citation: Citation) -> str:
     where = _relative_path(citation.source)
-    named = [citation.title] if citation.title and citation.title not in where else []
-    parts = [part for part in (where, *named, citation.place) if part]
-    return f"\u201c{' '.join(citation.quote.split())}\u201d ({', '.join(parts) or citation.passage_id})"
+    place = ", ".join(part for part in (where, citation.place) if part)
+    named = citation.title if citation.title not in where else ""
+    return " \u00b7 ".join(part for part in (named, place) if part) or citation.passage_id
 
 
 def _describe_sources(passages: Iterable[Passage]) -> Iterator[str]:
@@ -431,14 +473,12 @@ def _relative_path(source: str) -> str:
         return source
 
 
-def _describe_cost(usage: Usage, seconds: float) -> str:
-    cached = f", {usage.cached_calls} of them recorded earlier" if usage.cached_calls else ""
+def _describe_cost(usage: Usage, seconds: float, *, in_detail: bool) -> str:
+    detail = f" ({usage.tokens_in:,} in, {usage.tokens_out:,} out)" if in_detail else ""
+    recorded = f" ({usage.cached_calls} recorded earlier)" if usage.cached_calls else ""
     retried = f", {_count(usage.retries, 'retry', 'retries')}" if usage.retries else ""
-    return (
-        f"{usage.tokens:,} tokens ({usage.tokens_in:,} in, {usage.tokens_out:,} out), "
-        f"{_count(usage.calls, 'call', 'calls')}{cached}{retried}, {_count(usage.searches, 'search', 'searches')}, "
-        f"{seconds:.1f} s"
-    )
+    calls, searches = _count(usage.calls, "model call", "model calls"), _count(usage.searches, "search", "searches")
+    return f"{usage.tokens:,} tokens{detail}, {calls}{recorded}{retried}, {searches}, {seconds:.1f} s"
 
 
 def _count(number: int, one: str, many: str) -> str:

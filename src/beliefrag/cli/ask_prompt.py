@@ -13,7 +13,7 @@ from beliefrag.answering.conversation import add_turn
 from beliefrag.cli import ask
 from beliefrag.cli.live import LiveDisplay
 from beliefrag.cli.output import print_notice, safe_line
-from beliefrag.errors import CorpusError
+from beliefrag.errors import BeliefRAGError
 from beliefrag.opening import Assembly, reopen_passages
 from beliefrag.record import Episode
 from beliefrag.types import Question, Turn
@@ -22,6 +22,7 @@ _HELP = """Type a question, or one of
   /sources   what the last answer rests on, and what else was read
   /why       what was done for the last answer, and why it ended so
   /clear     forget the questions so far: the next one refers to none of them
+  /where F   search only what the filter F describes (type=pdf and year>=2024) from now on; without F, everything
   /help      this list
   /quit      end; so does Ctrl-D
 Ctrl-C stops a question. The arrow keys bring earlier questions back."""
@@ -41,6 +42,7 @@ class AskPrompt:
         self._make_display = make_display
         self._last: Episode | None = None
         self._turns: tuple[Turn, ...] = ()
+        self._where = ""
 
     def run(self) -> None:
         """Read lines until the end of the input or /quit."""
@@ -63,6 +65,8 @@ class AskPrompt:
             typer.echo(_HELP)
         elif line.lower() == "/clear":
             self._turns = ()
+        elif line.partition(" ")[0].lower() == "/where":
+            self._where = line.partition(" ")[2].strip()
         elif line.lower() not in ("/sources", "/why"):
             print_notice(f"unknown command {safe_line(line)!r}; /help lists them")
         elif self._last is None:
@@ -70,21 +74,22 @@ class AskPrompt:
         elif line.lower() == "/why":
             _print_why(self._last)
         else:
-            for heading, values in ask.evidence_rows(self._last):
-                typer.echo("\n".join([f"{heading}:", *(f"  {safe_line(value)}" for value in values)]))
+            for each in (*ask.quote_lines(self._last), *ask.read_lines(self._last)):
+                typer.echo(str(each))
 
     def _ask(self, line: str, runner: asyncio.Runner) -> None:
         display = self._make_display()
         try:
             if self._docs and isinstance(now := reopen_passages(self._assembly, docs=self._docs), Assembly):
                 self._assembly = now
+            limited = self._assembly.limit(self._where)
             episode = runner.run(
-                ask.run_episode(Question(line), self._assembly, display=display, keep_open=True, history=self._turns)
+                ask.run_episode(Question(line), limited, display=display, keep_open=True, history=self._turns)
             )
         except KeyboardInterrupt:
             print_notice("stopped; /quit or Ctrl-D ends")
             return
-        except CorpusError as error:
+        except BeliefRAGError as error:
             print_notice(f"error: {error.message} {error.remedy}")
             return
         self._last = episode
@@ -92,16 +97,14 @@ class AskPrompt:
         if display is None:
             ask.print_answer(episode)
         ask.print_failure(episode)
-        ask.print_unread(episode, self._assembly)
+        ask.print_notes(episode, self._assembly)
 
 
 def _print_why(episode: Episode) -> None:
     titles = {name: passage.title for name, passage in episode.passages.items()}
-    for step in episode.steps:
-        typer.echo(safe_line(f"{step.number + 1}. {'; '.join(ask.describe_step(step, titles))}"))
-    explained = ask.explain_end(episode)
-    typer.echo(f"It ended as {episode.outcome}: {safe_line(explained.stopped).rstrip('.')}.")
-    typer.echo(f"What would change it: {safe_line(explained.would_change).rstrip('.')}.")
+    steps = (line for step in episode.steps for line in ask.step_lines(step, titles))
+    for line in (*steps, *ask.why_lines(episode)):
+        typer.echo(str(line))
 
 
 def _read_line() -> str | None:

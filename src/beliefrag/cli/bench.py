@@ -50,7 +50,7 @@ def run(
     no_judge: options.NoJudge = False,
     given: GivenSettings,
 ) -> None:
-    """Run methods on datasets. Give the same command again to resume a run that was interrupted.
+    """Run methods on datasets. The same command resumes an interrupted run.
 
     With your own questions and no --methods, they are asked as 'beliefrag ask' does, and each answer is checked.
 
@@ -155,8 +155,8 @@ def _print_result(found: Run, spec: RunSpec) -> int:
     words = f"{tally.finished:,} episodes finished, {tally.failed:,} failed"
     if tally.unjudged:
         words += f", {tally.unjudged:,} could not be judged"
-    if tally.trouble:
-        output.print_notice(f"last error: {tally.trouble}")
+    if tally.last_error:
+        output.print_notice(f"last error: {tally.last_error}")
     again = bool(tally.failed or tally.unjudged)
     output.print_notice(f"{words}; {'the same command tries those again' if again else 'everything is done'}")
     return output.FAILED if again else output.OK

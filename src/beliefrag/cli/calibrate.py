@@ -12,14 +12,12 @@ import beliefrag
 from beliefrag.cli import options, output
 from beliefrag.cli.options import GivenSettings, argument, join_paths, option, with_settings
 from beliefrag.errors import SettingsError
+from beliefrag.feedback import FEEDBACK
 
 app = typer.Typer(
     help="Fit calibrations: probabilities that mean what they say, for a model and documents.",
     no_args_is_help=True,
 )
-
-FEEDBACK = Path("feedback.jsonl")
-"""Where `beliefrag app` keeps verdicts by default."""
 
 
 @app.command()
@@ -36,19 +34,19 @@ def auto(
     yes: options.Yes = False,
     given: GivenSettings,
 ) -> None:
-    """Make questions from your documents, ask them, and fit a calibration for your model to how it did.
+    """Make questions from your documents, ask them, and fit a calibration for your model to the results.
 
-    From then on it is used for these documents. Stopped, the same command goes on.
+    It is then used for these documents. After an interruption, the same command resumes.
 
     Example: beliefrag calibrate auto --docs handbook/ --model my-model --base-url http://localhost:8000/v1
     """
     paths = join_paths(docs, further)
     if not paths:
-        raise SettingsError("Needs documents to make questions from.", remedy="Name them with --docs.")
+        raise SettingsError("No documents to make questions from.", remedy="Name them with --docs.")
     settings = given.load()
 
     def confirm(plan: str) -> bool:
-        output.print_notice(f"ahead, an estimate: {plan}")
+        output.print_notice(f"estimate: {plan}")
         return not dry_run and (yes or output.is_confirmed("Ask the model?"))
 
     with output.show_progress("calibrating") as show_:
@@ -159,7 +157,7 @@ def risk(
     out: Annotated[Path | None, option("FILE", "Where to save it; by default in the calibration's file.")] = None,
     given: GivenSettings,
 ) -> None:
-    """Choose the least answerability to answer at so that at most a given share of the answers is wrong.
+    """Choose the lowest answerability to answer at so that at most a given share of the answers is wrong.
 
     Example: beliefrag calibrate risk mine.json runs/states --max-error 0.1 --max-error 0.2
     """

@@ -95,7 +95,7 @@ def prompt(
 def doctor(
     *,
     forget: Annotated[
-        bool, flag("--forget", "Forget what the model's server was found not to take, and try again.")
+        bool, flag("--forget", "Forget which features the model's server rejected, and test them again.")
     ] = False,
     given: GivenSettings,
 ) -> None:

@@ -41,7 +41,8 @@ def demo(
     chosen = questions[question - 1]
     with show_status("opening corpus and model"):
         assembly = assemble(settings, passages=load_passages())
-    episode = asyncio.run(run_episode(chosen.to_question(), assembly, display=choose_display(assembly, settings)))
+    display = choose_display(assembly, steps=True)
+    episode = asyncio.run(run_episode(chosen.to_question(), assembly, display=display))
     answer = episode.answer if episode.answer is not None else f"no answer ({episode.outcome})"
     expected = " or ".join(chosen.answers) or "no answer: the corpus does not say"
     typer.echo()

@@ -37,9 +37,11 @@ def index(
     from beliefrag.retrieval.engines.filling import index_paths_to
 
     if (out is None) == (to is None):
-        raise SettingsError("An index needs one place.", remedy="Give either --out DIR or --to ENGINE:key=value,...")
+        raise SettingsError(
+            "An index needs one destination.", remedy="Give either --out DIR or --to ENGINE:key=value,..."
+        )
     if not paths:
-        raise SettingsError("There is nothing to index.", remedy="Name files or folders with documents.")
+        raise SettingsError("No documents to index.", remedy="Name files or folders with documents.")
     settings, documents = given.read(), paths
 
     def update() -> IndexReport:

@@ -169,5 +169,5 @@ def import_(file: _File) -> None:
 
     found = import_replies(file)
     typer.echo(
-        f"{found.added:,} replies added, {found.known:,} were known, {found.different:,} differ and were left out"
+        f"{found.added:,} replies added, {found.known:,} known already, {found.different:,} different and skipped"
     )

@@ -46,7 +46,7 @@ def argument(metavar: str, help_: str) -> Any:
 
 OwnDocs = Annotated[list[Path] | None, option("PATH...", "Files and folders to answer from.", "--docs")]
 FurtherPaths = Annotated[list[Path] | None, argument("PATH", "Further paths after --docs or --data.")]
-Label = Annotated[str | None, option("NAME", "What makes an answer right: judge, f1, exact_match or cover.")]
+Label = Annotated[str | None, option("NAME", "How to tell right answers: judge, f1, exact_match or cover.")]
 Json = Annotated[bool, flag("--json", "Print one JSON object.")]
 NoOpen = Annotated[bool, flag("--no-open", "Print the address, and open no browser.")]
 Yes = Annotated[bool, flag("--yes", "Do not ask for confirmation.", "-y")]
@@ -90,7 +90,9 @@ class Documents:
 
     docs: OwnDocs = None
     index: Annotated[Path | None, option("DIR", "An index made by 'beliefrag index'.", "--index")] = None
-    where: Annotated[str | None, option("FILTER", "Only such passages: 'type=pdf and year>=2024'.", "--where")] = None
+    where: Annotated[
+        str | None, option("FILTER", "Only passages that match, such as 'type=pdf and year>=2024'.", "--where")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +210,8 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
 def _setting_option(name: str) -> Any:
     field = Settings.model_fields[name]
     words = field.description or ""
-    shown = option(_METAVARS.get(name, "NAME"), f"{words[0].upper()}{words[1:]}.", f"--{name.replace('_', '-')}")
+    told, typed = f"{words[0].upper()}{words[1:]}.", f"--{name.replace('_', '-')}"
+    shown = option(_METAVARS.get(name, "NAME"), told, typed, hidden=name == "borrow")
     return Annotated[field.annotation | None, shown]  # type: ignore[operator]
 
 

@@ -20,7 +20,7 @@ def reproduce(
     data: Annotated[Path, option("DIR", "The folder of all datasets.", "--data", envvar="BELIEFRAG_DATA")] = Path(
         "data"
     ),
-    out: Annotated[Path, option("DIR", "Where all goes. The same command again resumes.", "--out")],
+    out: Annotated[Path, option("DIR", "The output folder. The same command resumes an interrupted run.", "--out")],
     n: Annotated[int, option("N", "Questions of each dataset.", "--n", min=2)] = 100,
     n_factoid: Annotated[int | None, option("N", "Questions of each factoid set.", min=2)] = None,
     fit: Annotated[int, option("N", "HotpotQA train questions to fit on.", min=1)] = 300,

@@ -24,7 +24,7 @@ def search(
     further: options.FurtherPaths = None,
     *,
     documents: options.Documents,
-    k: Annotated[int, option("N", "The most passages.", "--k", min=1, max=1000)] = 5,
+    k: Annotated[int, option("N", "The maximum number of passages.", "--k", min=1, max=1000)] = 5,
     as_json: Json = False,
     given: GivenSettings,
 ) -> None:

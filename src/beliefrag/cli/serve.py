@@ -18,6 +18,7 @@ from beliefrag.cli import options
 from beliefrag.cli.options import GivenSettings, flag, join_paths, option, with_settings
 from beliefrag.cli.output import print_notice
 from beliefrag.errors import SettingsError
+from beliefrag.feedback import FEEDBACK
 
 if TYPE_CHECKING:
     from beliefrag.settings import Settings
@@ -33,7 +34,7 @@ _PAGE_SECONDS = 3_600.0
 """How long a question may take on the page. The person who asked watches it, and can stop it."""
 _NAMES_SHOWN = 3
 
-_Host = Annotated[str | None, option("ADDRESS", f"Where to listen; {_LOOPBACK} by default.")]
+_Host = Annotated[str | None, option("ADDRESS", f"The address to listen on; {_LOOPBACK} by default.")]
 _Port = Annotated[int | None, option("N", "8080 by default, for mcp 8081; 0 takes a free one.", min=0, max=65535)]
 
 
@@ -41,10 +42,12 @@ _Port = Annotated[int | None, option("N", "8080 by default, for mcp 8081; 0 take
 class Access:
     """Who may call the server."""
 
-    token_file: Annotated[Path | None, option("FILE", "The token of clients, or BELIEFRAG_TOKEN.", "--token-file")] = (
-        None
-    )
-    allowed_host: Annotated[list[str] | None, option("NAME", "Another name of the server.", "--allowed-host")] = None
+    token_file: Annotated[
+        Path | None, option("FILE", "A file with the clients' token; or set BELIEFRAG_TOKEN.", "--token-file")
+    ] = None
+    allowed_host: Annotated[
+        list[str] | None, option("NAME", "Another host name that requests may use.", "--allowed-host")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,9 @@ class HttpOptions:
     section: ClassVar[str] = "serve"
 
     otel: Annotated[bool, flag("--otel", "Send OpenTelemetry traces, as the OTEL_* variables say.")] = False
-    otel_text: Annotated[bool, flag("--otel-text", "Let traces hold questions, passages, prompts and replies.")] = False
+    otel_text: Annotated[bool, flag("--otel-text", "Include questions, passages, prompts and replies in traces.")] = (
+        False
+    )
     model_name: str = "beliefrag"
     """The model name at the OpenAI-compatible addresses."""
 
@@ -151,7 +156,7 @@ def ask_page(
     given: GivenSettings,
     port: Annotated[int, option("N", "The port; 0 takes a free one.", min=0, max=65535)] = 8082,
     no_open: options.NoOpen = False,
-    feedback: Annotated[Path, option("FILE", "Where feedback is kept.", "--feedback")] = Path("feedback.jsonl"),
+    feedback: Annotated[Path, option("FILE", "The file for feedback.", "--feedback")] = FEEDBACK,
 ) -> None:
     """Ask questions on a page in the browser, which opens quotes in their documents.
 
@@ -170,7 +175,7 @@ def ask_page(
 
     def show() -> None:
         open_address("app", key, no_open=no_open)
-        print_notice(f"app: feedback is kept in {feedback}; the page stays until Ctrl-C.")
+        print_notice(f"app: feedback is kept in {feedback}; press Ctrl-C to stop.")
 
     with _print_failures(), listen(_LOOPBACK, port) as bound:
         key = BrowserKey(bound.getsockname()[1], "beliefrag app", may_send=True)

@@ -64,7 +64,7 @@ def open_address(command: str, key: BrowserKey, *, no_open: bool) -> None:
     """Print the address of a page, and open it in a browser unless told not to."""
     print_notice(f"{command}: {key.address}")
     if not no_open and not _open_browser(key.address_once):
-        print_notice(f"{command}: no browser was found here; open the address yourself.")
+        print_notice(f"{command}: no browser was found; open the address yourself.")
 
 
 def _open_browser(address: str) -> bool:

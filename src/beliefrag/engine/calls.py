@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from beliefrag.answering.conversation import keeps_words
+from beliefrag.answering.counting import read_items
 from beliefrag.answering.packing import PackedPassage, pack_passages
 from beliefrag.answering.sentences import split_written
 from beliefrag.errors import ReplyError, TokensSpent, UnreadableReply
@@ -25,10 +26,12 @@ from beliefrag.prompts import (
     read_answer,
     read_line,
     read_partial_answer,
+    sentences_block,
     unescape,
 )
+from beliefrag.retrieval.languages import name_language
 from beliefrag.types import Observation, Passage, Question, Rules, Usage
-from beliefrag.verifiers import Look, VerifierForm, judge_alike
+from beliefrag.verifiers import DRAFT_FORMS, Look, VerifierForm, judge_alike
 
 SUFFICIENT = "SUFFICIENT"
 """The query writer's word for: nothing is missing."""
@@ -42,8 +45,15 @@ _LEAST_REPLY = 64
 
 _LENGTHS = {"sentence": ("one or two full sentences", 160), "paragraph": ("a paragraph of three to six sentences", 400)}
 """What each style asks for, and the tokens that it may take."""
+_ANSWERS = frozenset(("answer", "stated_answer", "write"))
+"""The prompts whose reply is in the language of the question; a small model must be told which one that is."""
 _MOST_ADDED = 40
 """The words that rewriting may add to a follow-up."""
+
+_GATHERED = 600
+"""The most words of passages in a prompt that gathers items."""
+_MOST_ITEMS = 300
+"""The tokens that their list may take."""
 
 _T = TypeVar("_T")
 
@@ -56,7 +66,7 @@ class CallRecorder:
     on_finish: Callable[[ChatRequest, ChatReply, Mapping[str, int]], None]
     on_packing: Callable[[Sequence[PackedPassage]], None] = lambda _: None
     on_text: Callable[[str], None] | None = None
-    """Gets the answer so far while it is written; None if nobody watches."""
+    """Gets the answer so far while it is written; None without an observer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,17 @@ class ModelCalls:
 
     def show_evidence(self, question: Question, passages: Sequence[Passage]) -> str:
         """Return the evidence block of a prompt: the passages, or the best of their sentences where packing is on."""
-        return evidence_block(self._pack(question, passages))
+        return self._block(self._pack(question, passages))
+
+    def _describe(self, question: Question, passages: Sequence[Passage], evidence: str = "") -> dict[str, str]:
+        """Return the fields that prompts have in common, and what ends those for an answer that is not English."""
+        language = name_language(question.text, passages)
+        evidence = evidence or self.show_evidence(question, passages)
+        ending = f" Answer in {language}." if language else ""
+        return {"question": escape(question.text), "evidence": evidence, "language": ending}
+
+    def _block(self, shown: Sequence[Passage], *, names_passages: bool = False) -> str:
+        return evidence_block(shown) if names_passages or self._packing is None else sentences_block(shown)
 
     def _pack(self, question: Question, passages: Sequence[Passage]) -> Sequence[Passage]:
         """Return the passages with the text that prompts show; those of which nothing fits are left out."""
@@ -181,11 +201,8 @@ class ModelCalls:
         A reply that cannot be read even the second time becomes the cautious observation; the trace counts it.
         """
         shown = self._pack(question, passages)
-        fields = {
-            "question": escape(question.text),
-            "evidence": evidence_block(shown),
-            "draft": escape(draft) if draft else "none",
-        }
+        evidence = self._block(shown, names_passages=self.verifier not in DRAFT_FORMS)
+        fields = self._describe(question, passages, evidence) | {"draft": escape(draft) if draft else "none"}
         try:
             return await self._verifier.observe(self, fields, replace(search or judge_alike(passages), passages=shown))
         except UnreadableReply:
@@ -226,11 +243,8 @@ class ModelCalls:
     def _describe_search(
         self, question: Question, passages: Sequence[Passage], queries: Sequence[str]
     ) -> dict[str, str]:
-        return {
-            "question": escape(question.text),
-            "evidence": self.show_evidence(question, passages),
-            "prior_queries": "; ".join(escape(query) for query in queries) or "none",
-        }
+        made = "; ".join(escape(query) for query in queries) or "none"
+        return self._describe(question, passages) | {"prior_queries": made}
 
     async def rewrite(self, question: Question, query: str, reason: str, queries: Sequence[str] = ()) -> str:
         """Write a different query, given why the current one fails.
@@ -253,7 +267,7 @@ class ModelCalls:
 
     async def answer(self, question: Question, passages: Sequence[Passage], *, is_final: bool = True) -> str:
         """Ask for the short answer. The token budget does not bound the final one."""
-        fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
+        fields = self._describe(question, passages)
         shown = read_partial_answer if is_final else None
         return await self.ask(
             "answer", "answer", fields, lambda reply, _: read_answer(reply.text), is_final=is_final, show=shown
@@ -273,9 +287,8 @@ class ModelCalls:
         The prompt begins like that of the short answer so that a local runtime reads the evidence once. `show` turns
         the sentences so far into what people may see of them while the answer is written.
         """
-        fields = {"question": escape(question.text), "evidence": self.show_evidence(question, passages)}
         length, most = _LENGTHS[style]
-        fields |= {"draft": escape(draft), "length": length}
+        fields = self._describe(question, passages) | {"draft": escape(draft), "length": length}
         return await self.ask(
             "write",
             "write",
@@ -285,6 +298,17 @@ class ModelCalls:
             is_final=True,
             show=lambda text: show(split_written(read_partial_answer(text))[:-1]),
         )
+
+    async def gather(self, question: Question, passages: Sequence[Passage]) -> list[str]:
+        """Ask which things in these passages a question lists or counts."""
+        shown = [each.shown for each in pack_passages(question.text, passages, _GATHERED)]
+        fields = {"question": escape(question.text), "evidence": evidence_block(shown)}
+
+        def read(reply: ChatReply, repairs: Repairs) -> list[str]:
+            # A reply that reached its limit ends within an item.
+            return read_items(reply.text.rpartition("\n")[0] if reply.truncated else reply.text)
+
+        return await self.ask("gather", "gather", fields, read, max_tokens=_MOST_ITEMS)
 
     async def stand_alone(self, question: Question, history: str) -> str:
         """Rewrite a follow-up into a question that stands alone; without a usable reply it stays as it is."""
@@ -335,13 +359,10 @@ class ModelCalls:
                 will be given: one that may still be declined is not shown.
         """
         on_text = self._recorder.on_text
+        asked = self._prompts.fill(prompt, **fields) + (fields.get("language", "") if prompt in _ANSWERS else "")
         request = ChatRequest(
             purpose,
-            (
-                Message("system", self._prompts.fill("system")),
-                Message("user", self._prompts.fill(prompt, **fields)),
-                *turns,
-            ),
+            (Message("system", self._prompts.fill("system")), Message("user", asked), *turns),
             schema=schema,
             max_tokens=max_tokens,
             top_logprobs=top_logprobs,

@@ -16,9 +16,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from beliefrag.answering.citing import Spans, choose_citations, find_nearest
-from beliefrag.answering.conversation import bound_history, carry_passages, describe_history, find_unclear, stands_alone
-from beliefrag.answering.counting import is_own_count
-from beliefrag.answering.packing import PackedPassage
+from beliefrag.answering.conversation import (
+    bound_history,
+    carry_passages,
+    describe_history,
+    describe_searched,
+    find_unclear,
+    stands_alone,
+)
+from beliefrag.answering.counting import asks_for_list, find_new, is_own_count
+from beliefrag.answering.packing import PackedPassage, lower_words
 from beliefrag.answering.sentences import AnswerWriter
 from beliefrag.engine.calls import SUFFICIENT, CallRecorder, EvidencePacking, ModelCalls
 from beliefrag.engine.controller import Measurement, Method, View
@@ -41,12 +48,17 @@ from beliefrag.record import (
     Step,
 )
 from beliefrag.registry import explain_mistake
-from beliefrag.retrieval.protocol import Retriever
+from beliefrag.retrieval.languages import detect_language, language_of
+from beliefrag.retrieval.protocol import Retriever, correct_words
 from beliefrag.settings import AnswerStyle
 from beliefrag.types import Action, Budget, Decision, Diagnostics, Hit, Passage, Question, Rules, Turn
 from beliefrag.verifiers import VerifierForm
+from beliefrag.verifiers.reading import CLOSED, NO_ANSWER_WORDS
 
 _log = logging.getLogger(__name__)
+_OUTCOMES = {Action.ANSWER: Outcome.ANSWERED, Action.STOP: Outcome.STOPPED, Action.ABSTAIN: Outcome.ABSTAINED}
+_MOST_GATHERED = 50
+"""The passages that are read for a question about the whole collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,8 @@ class Harness:
     collection: int | None = None
     """How many passages there are to search; None where that is not known."""
     asks_back: bool = False
-    """Whether a question that cannot be understood by itself is declined before anything is searched."""
+    """Whether a question that cannot be understood by itself is declined before anything is searched, and an answer in
+    sentences after it was written, if the evidence supports none of them."""
 
 
 async def run(
@@ -220,6 +233,8 @@ class _Player:
         self._latest = Measurement()
         self._pending: Step | None = None
         """The step whose action is being carried out."""
+        self._gathered: dict[str, Any] = {}
+        """What reading on came to, for a question about the whole collection."""
 
     async def play(self) -> Episode:
         thresholds = getattr(self._method, "thresholds", None)
@@ -237,7 +252,7 @@ class _Player:
         )
         try:
             try:
-                episode = episode.model_copy(update=await self._read_history())
+                episode = episode.model_copy(update=await self._understand_question())
             finally:
                 self._emit(episode)
             ending = await self._run_steps()
@@ -255,13 +270,15 @@ class _Player:
         self._emit(episode)
         return episode
 
-    async def _read_history(self) -> dict[str, Any]:
-        """Make the question stand alone, take up the evidence of earlier turns, and return what both came to."""
-        typed = self._question.text
+    async def _understand_question(self) -> dict[str, Any]:
+        """Correct the question, make it stand alone, take up earlier evidence, and return what that came to."""
+        typed = text = self._question.text
         if self._history and not stands_alone(typed):
             text = await self._calls.stand_alone(self._question, describe_history(self._history))
-            self._question = replace(self._question, text=text)
-        carried = carry_passages(self._question.text, self._history)
+        if not self._harness.rules:
+            text = await asyncio.to_thread(correct_words, self._harness.retriever, text)
+        self._question = replace(self._question, text=text)
+        carried = carry_passages(text, self._history, describe_searched(self._harness.made_with))
         self._evidence.add(carried)
         rewritten = "" if self._question.text == typed else self._question.text
         return {"standalone": rewritten, "carried": carried}
@@ -287,7 +304,7 @@ class _Player:
                 self._latest = Measurement()
             # Measuring may have spent tokens, so what is legal is worked out again before the decision.
             view = self._build_view()
-            decision = self._refuse_count(controller.decide(view, self._latest), view)
+            decision = await self._read_on(controller.decide(view, self._latest), view)
             if decision.action not in view.legal:
                 raise BeliefRAGError(
                     f"The method {self._method.name} chose {decision.action}, which is not legal here.",
@@ -304,19 +321,63 @@ class _Player:
                     changes = {"dropped": self._prune(decision)}
                 case _:
                     changes, ending = {}, await self._finish(decision, view)
+                    if ending["outcome"] is Outcome.ABSTAINED and decision.action is not Action.ABSTAIN:
+                        changes = {"action": Action.ABSTAIN, "reason": "abstain-unsupported"}
             self._end_step(**changes)
             if ending is not None:
                 return ending
 
-    def _refuse_count(self, decision: Decision, view: View) -> Decision:
-        """Return the decision, or that a count of the model's own is declined: it has not read the whole collection."""
+    async def _read_on(self, decision: Decision, view: View) -> Decision:
+        """Read on before a question about the whole collection is answered, and decline a count over part of it."""
         draft = decision.answer or (self._latest.attempt.answer if self._latest.attempt else None)
         if not self._harness.asks_back or decision.action not in {Action.ANSWER, Action.STOP} or draft is None:
             return decision
-        read = view.answer_window
-        if self._harness.collection == len(read) or not is_own_count(self._question.text, draft, read):
+        question, read, whole = self._question.text, view.answer_window, self._harness.collection
+        counts = is_own_count(question, draft, read)
+        if whole == len(read) or not (counts or asks_for_list(question)):
+            return decision
+        if Action.RETRIEVE in view.legal:
+            read = await self._gather(draft, view, counts=counts)
+        if not counts or (self._gathered and whole == len(read)):
             return decision
         return Decision(Action.ABSTAIN, "abstain-own-count", decision.comparisons, decision.legal)
+
+    async def _gather(self, draft: str, view: View, *, counts: bool) -> tuple[Passage, ...]:
+        """Collect what is listed or counted, some passages at a time, until some add nothing; return what was read."""
+        self._begin_step(Decision(Action.RETRIEVE, "retrieve:collection", legal=view.legal))
+        hits = await self._search(self._question.text, max(_MOST_GATHERED, self._harness.budget.top_k))
+        found = {each.id: each for each in (*view.answer_window, *(hit.passage for hit in hits))}
+        passages, size = tuple(found.values()), self._harness.budget.top_k
+        items: list[str] = []
+        read: tuple[Passage, ...] = ()
+        with contextlib.suppress(TokensSpent):
+            while more := passages[len(read) : len(read) + size]:
+                new = find_new(await self._calls.gather(self._question, more), items)
+                items, read = [*items, *new], (*read, *more)
+                # A list ends where reading on brings nothing; a number needs the whole collection.
+                if not new and not (counts and len(passages) == self._harness.collection):
+                    break
+        self._queries.append(self._question.text)
+        search = Search(
+            query=self._question.text,
+            hits=tuple((hit.passage.id, hit.score) for hit in hits),
+            added=tuple(each.id for each in read if each not in view.passages),
+        )
+        self._end_step(search=search, passages={each.id: each for each in read})
+        writer = AnswerWriter(self._question.text, "", read, None, items)
+        if writer.sentences:
+            listed = "; ".join(each.text for each in writer.sentences)
+            self._gathered = {
+                "answer": f"{len(writer.sentences)}: {listed}" if counts else listed,
+                "short_answer": draft,
+                "sentences": () if counts else tuple(writer.sentences),
+                "left_out": writer.left_out,
+                "citations": tuple(writer.citations),
+                "sources": tuple(each.id for each in read),
+                # What was fitted is the probability of the draft.
+                "calibrated": None if self._harness.calibrated is None else False,
+            }
+        return read
 
     def _begin_step(self, decision: Decision) -> None:
         self._decisions.append(decision)
@@ -383,7 +444,7 @@ class _Player:
         return {"search": search, "passages": {hit.passage.id: hit.passage for hit in hits}}
 
     async def _choose_query(self) -> str | None:
-        """The first query is the question itself; later ones are written in view of the evidence."""
+        """Use the question as the first query; later ones are written in view of the evidence."""
         if not self._queries:
             return self._question.text
         if self._query_is_final:
@@ -442,6 +503,11 @@ class _Player:
             "answerability": self._latest.answerability,
             "sources": tuple(passage.id for passage in sources),
         }
+        if self._gathered:
+            ending |= self._gathered | {"outcome": _OUTCOMES[decision.action]}
+            if decision.action is Action.ABSTAIN:
+                ending |= {"best_guess": f"at least {ending.pop('answer')}", "short_answer": None}
+            return ending
         if decision.action is Action.ABSTAIN:
             guess = await self._find_guess(view)
             nearest = choose_citations(asked, guess, sources, shown=shown) if guess else ()
@@ -452,10 +518,14 @@ class _Player:
         read = sources if decision.shown is None else decision.shown
         if answer is None:
             answer = await self._calls.answer(self._question, read)
-        ending["outcome"] = Outcome.ANSWERED if decision.action is Action.ANSWER else Outcome.STOPPED
+        ending["outcome"] = _OUTCOMES[decision.action]
         if self._harness.style == "short" or not read:
             return ending | {"answer": answer, "citations": choose_citations(asked, answer, sources, shown=shown)}
-        return ending | await self._write(answer, read)
+        written = await self._write(answer, read)
+        if self._harness.asks_back and written["left_out"] and not written["sentences"]:
+            nearest = choose_citations(asked, answer, sources, shown=shown) or find_nearest(asked, sources, shown=shown)
+            return ending | {"outcome": Outcome.ABSTAINED, "best_guess": answer, "citations": nearest}
+        return ending | written
 
     async def _write(self, short: str, read: Sequence[Passage]) -> dict[str, Any]:
         """Write the answer in sentences, and keep those that the evidence supports."""
@@ -471,11 +541,15 @@ class _Player:
         style = self._harness.style
         written = await self._calls.write(self._question, read, short, style, show=lambda own: check(own).text)
         writer = check(written)
+        if (p := self._latest.answerability) is not None:
+            writer.sentences = [s.model_copy(update={"probability": round(p * s.support, 3)}) for s in writer.sentences]
+        # The check is lexical: of a sentence in another language than the evidence it knows nothing.
+        is_foreign = detect_language(" ".join(written)) not in {None, *map(language_of, read)}
         return {
             "answer": writer.text or short,
             "short_answer": short,
             "sentences": tuple(writer.sentences),
-            "left_out": writer.left_out,
+            "left_out": 0 if is_foreign else writer.left_out,
             "citations": tuple(writer.citations),
         }
 
@@ -493,7 +567,8 @@ class _Player:
     async def _find_guess(self, view: View) -> str | None:
         """Return what the answer would be when a method declines: its draft, or what the answer prompt gives."""
         if self._latest.attempt:
-            return self._latest.attempt.answer
+            guess = self._latest.attempt.answer
+            return guess if set(lower_words(guess)) - (NO_ANSWER_WORDS - CLOSED) else None  # "unknown" guesses nothing
         if not self._harness.guesses or not view.answer_window:
             return None
         try:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from beliefrag.errors import BeliefRAGError, RetrievalError
-from beliefrag.explanation import describe_reason
+from beliefrag.explanation import ask_back, describe_reason
 from beliefrag.record import Episode, Outcome
 from beliefrag.retrieval import IGNORE_SCORES
 from beliefrag.retrieval.documents import clean_line, make_storable
@@ -38,6 +38,10 @@ def describe_answer(episode: Episode) -> dict[str, Any]:
     last = episode.steps[-1]
     return {
         "outcome": str(episode.outcome),
+        "standalone": episode.standalone,
+        "asks": ask_back(episode),
+        "sentences": [sentence.model_dump(mode="json") for sentence in episode.sentences],
+        "left_out": episode.left_out,
         "answerability": episode.answerability,
         "calibrated": episode.calibrated,
         "reason": describe_reason(last.reason, last.comparisons),
@@ -91,7 +95,7 @@ def passage_metadata(passage: Passage, score: float | None = None) -> dict[str, 
 
 
 class ForeignRetriever(ABC):
-    """A retriever of another library as one of ours. Its scores are ignored: nobody knows which one is a good match."""
+    """A retriever of another library as one of ours. Its scores are ignored: their scale is unknown."""
 
     library: ClassVar[str]
     score_scale = IGNORE_SCORES

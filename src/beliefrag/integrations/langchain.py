@@ -88,8 +88,16 @@ class LangChainAnswer(TypedDict):
     question: str
     outcome: str
     """answered, stopped (the best answer there is) or abstained."""
+    standalone: str
+    """A follow-up as it was understood; empty if it was answered as it was asked."""
+    asks: str | None
+    """When the question cannot be understood by itself: what to ask the person."""
     answer: str | None
     """None exactly when it abstained."""
+    sentences: list[dict[str, Any]]
+    """The sentences of the answer, with the places of their citations from 0; empty for a short one."""
+    left_out: int
+    """Sentences that were removed, because the documents do not support them."""
     answerability: float | None
     """How likely the answer is right; None for methods that do not say."""
     calibrated: bool | None
@@ -109,6 +117,8 @@ class LangChainAnswer(TypedDict):
 
 class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
     """BeliefRAG in a chain: a question in, the answer with its probability, reason and citations out.
+
+    A mapping can have a filter under the key `where`.
 
     Declining to answer is an outcome, with `answer` None. A failure is raised as `EpisodeFailed`. Cancelling `ainvoke`
     stops paying for model calls.
@@ -137,10 +147,10 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
         return await self._acall_with_config(self._aask, input, config, run_type="chain")
 
     def _ask(self, given: _Input) -> LangChainAnswer:
-        return _to_answer(self._rag.ask(self._question(given), history=self._history(given)))
+        return _to_answer(self._rag.ask(self._question(given), **self._options(given)))
 
     async def _aask(self, given: _Input) -> LangChainAnswer:
-        return _to_answer(await self._rag.aask(self._question(given), history=self._history(given)))
+        return _to_answer(await self._rag.aask(self._question(given), **self._options(given)))
 
     def _question(self, given: _Input) -> str:
         question = given.get(self._question_key) if isinstance(given, Mapping) else given
@@ -150,6 +160,9 @@ class BeliefRAGRunnable(Runnable[_Input, LangChainAnswer]):
             f"The input is a {type(given).__name__} without a question in it.",
             remedy=f"Give a text, or a mapping with the key {self._question_key!r}.",
         )
+
+    def _options(self, given: _Input) -> dict[str, Any]:
+        return {"history": self._history(given), "where": given.get("where") if isinstance(given, Mapping) else None}
 
     def _history(self, given: _Input) -> list[Turn]:
         turns: list[Turn] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from beliefrag.client import BeliefRAG
+from beliefrag.client import BeliefRAG, Conversation
 from beliefrag.errors import MissingExtra, SettingsError
 from beliefrag.integrations.foreign import (
     EpisodeFailed,
@@ -81,7 +81,8 @@ class BeliefRAGResponse(Response):
         # An agent reads this. LlamaIndex's own word "None" could be taken for the answer.
         if self.response is not None:
             return self.response
-        return f"(No answer: the documents do not hold enough. {(self.metadata or {}).get('reason', '')})"
+        told = self.metadata or {}
+        return told.get("asks") or f"(No answer: the documents do not hold enough. {told.get('reason', '')})"
 
 
 class BeliefRAGQueryEngine(BaseQueryEngine):
@@ -92,11 +93,12 @@ class BeliefRAGQueryEngine(BaseQueryEngine):
     `EpisodeFailed`. Cancelling `aquery` stops paying for model calls.
 
     Args:
-        rag: What answers. It stays open: close it yourself.
+        rag: What answers. It stays open: close it yourself. With `rag.conversation()` each question may refer to those
+            before it.
         callback_manager: LlamaIndex's callbacks.
     """
 
-    def __init__(self, rag: BeliefRAG, *, callback_manager: CallbackManager | None = None) -> None:
+    def __init__(self, rag: BeliefRAG | Conversation, *, callback_manager: CallbackManager | None = None) -> None:
         self._rag = rag
         super().__init__(callback_manager)
 

@@ -21,7 +21,7 @@ from beliefrag.types import Action, Comparison, Decision, Passage
 from beliefrag.verifiers import VERIFIERS, read_score
 from beliefrag.verifiers.probability import ask_yes_or_no
 
-_APART = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
+_SEPARATE_CALLS = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
 """What an episode costs where each passage is graded by the probability of yes."""
 
 
@@ -29,7 +29,7 @@ _APART = dict.fromkeys(("probability", "slots"), TypicalCost(10, 4_860, 46))
     "crag",
     title="CRAG",
     summary="Grades each passage; where none is good, drops poor ones, corrects the query and searches again.",
-    cost=CostWithVerifier(3.3, 2_900, 60, looks=0.0, measured=_APART),
+    cost=CostWithVerifier(3.3, 2_900, 60, looks=0.0, measured=_SEPARATE_CALLS),
     thresholds_from="the authors' values for PopQA, moved to our scale; of five on 20 train questions none is better",
 )
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ class _Controller:
         if view.actions[-1:] == (Action.RETRIEVE,) and Action.REWRITE in view.legal:
             new = [passage for passage in view.answer_window if passage.id not in self._grades]
             if VERIFIERS[calls.verifier].needs_token_probabilities:
-                await self._grade_apart(view, new, calls)
+                await self._grade_separately(view, new, calls)
             elif new:
                 await self._grade_together(view, new, calls)
         return Measurement()
 
-    async def _grade_apart(self, view: View, passages: Sequence[Passage], calls: ModelCalls) -> None:
+    async def _grade_separately(self, view: View, passages: Sequence[Passage], calls: ModelCalls) -> None:
         for passage in passages:
             fields = {"question": escape(view.question.text), "evidence": evidence_block([passage])}
             try:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import re
+import shutil
 import sqlite3
 import time
 import zlib
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -42,6 +44,8 @@ _VERSION = 2
 _BUSY_SECONDS = 10.0
 _REPLY_FIELDS = ("text", "tokens_in", "tokens_out", "seconds", "counted_by", "retries", "wasted_tokens")
 _FILES = ("", "-wal", "-shm")
+_PAGE = 4096
+"""Bytes of a page, SQLite's default."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # Texts are read as bytes, because a damaged one may not be UTF-8.
 _SELECT = "SELECT CAST(key AS BLOB), CAST(model AS BLOB), created, CAST(reply AS BLOB), seal FROM replies"
@@ -177,7 +181,7 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
         self._read_only = read_only
         if read_only and not self.path.is_file():
             remedy = "Run once without replay to create it."
-            raise SettingsError(f"There is no reply cache at {self.path}.", remedy=remedy)
+            raise SettingsError(f"No reply cache exists at {self.path}.", remedy=remedy)
         try:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -251,12 +255,12 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
 
     def _make(self, is_needed: Callable[[], bool]) -> None:
         """Put a new file in place, with the readable replies of a damaged one, unless another process was faster."""
-        with hold_lock(_beside(self.path, ".lock")):
+        with hold_lock(_path_beside(self.path, ".lock")):
             if not is_needed():
                 return
-            new = _beside(self.path, ".new")
+            new = _path_beside(self.path, ".new")
             for ending in _FILES:
-                _beside(new, ending).unlink(missing_ok=True)
+                _path_beside(new, ending).unlink(missing_ok=True)
             kept = 0
             with closing(_connect(new, "rwc")) as db:
                 db.execute("PRAGMA journal_mode = WAL")
@@ -264,16 +268,21 @@ class ReplyStore(contextlib.AbstractContextManager["ReplyStore"]):
                 db.execute(f"CREATE TABLE replies ({columns}, seal TEXT)")
                 db.execute(f"PRAGMA application_id = {_APPLICATION}")
                 db.execute(f"PRAGMA user_version = {_VERSION}")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                patched = _path_beside(self.path, ".patched")
+                if _size(self.path):
+                    _copy_with_first_page(self.path, new, patched)
                 db.execute("BEGIN")
-                for row in _read_rows(self.path):
+                for row in chain(_read_rows(self.path), _read_rows(patched)):
                     with suppress(DamagedReplyError):
                         kept += db.execute(f"INSERT OR IGNORE {_VALUES}", _row(_read_row(row))).rowcount
                 db.execute("COMMIT")
+                patched.unlink(missing_ok=True)
             if _size(self.path):
-                aside = _beside(self.path, f".damaged-{time.time_ns() // 1_000_000}")
+                aside = _path_beside(self.path, f".damaged-{time.time_ns() // 1_000_000}")
                 for ending in _FILES:
                     with suppress(FileNotFoundError):
-                        _beside(self.path, ending).replace(_beside(aside, ending))
+                        _path_beside(self.path, ending).replace(_path_beside(aside, ending))
                 text = "The reply cache %s was damaged and is now %s; its %d readable replies were kept."
                 _log.warning(text, self.path, aside.name, kept)
             new.replace(self.path)
@@ -306,7 +315,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _path_beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
@@ -339,6 +348,19 @@ def _read_rows(path: Path) -> Iterator[_Row]:
             for number in range(1, _size(path) // 100):
                 with suppress(sqlite3.DatabaseError):
                     yield from db.execute(f"{_SELECT} NOT INDEXED {query}", (number,))
+
+
+def _copy_with_first_page(damaged: Path, made: Path, copy: Path) -> None:
+    """Copy a damaged file with the first page of a new one, which holds the header and the schema."""
+    with damaged.open("rb") as old, made.open("rb") as new, copy.open("wb") as out:
+        first = new.read(_PAGE)
+        # A file that lost its beginning is not a multiple of pages any more.
+        old.seek(_size(damaged) % _PAGE or _PAGE)
+        out.write(first)
+        shutil.copyfileobj(old, out)
+        pages = -(-out.tell() // _PAGE)
+        out.seek(28)  # where a header has the number of pages
+        out.write(pages.to_bytes(4))
 
 
 def _row(stored: StoredReply) -> tuple[str, str, float, str, str]:

@@ -46,9 +46,9 @@ class Capabilities:
     stop: bool = True
     stream: bool = True
     thinks: bool = False
-    """Whether the model thinks before it answers, so that its token limit counts thoughts."""
+    """Whether the model thinks before it answers so that its token limit counts thoughts."""
     hides_thinking: bool = False
-    """Whether its thinking has an end tag and no start tag, so that it looks like the answer until it ends."""
+    """Whether its thinking has an end tag and no start tag so that it looks like the answer until it ends."""
     accepted: frozenset[str] = frozenset()
     """The fields that a reply has shown to be accepted."""
 

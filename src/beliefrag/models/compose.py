@@ -168,7 +168,7 @@ class RetryingModel(ModelLayer):
             raise EmptyReplyError(error.message, remedy=error.remedy, wasted_tokens=wasted, retries=retries) from None
         except TransportError as error:
             if retries:
-                error.message += f" (called {retries + 1} times)"
+                error.message = f"{error.message.rstrip('.')} (called {retries + 1} times)."
             raise
         raise AssertionError("stamina ends with a reply or an error")
 

@@ -312,14 +312,14 @@ def _hub_errors() -> Iterator[None]:
     except HfHubHTTPError as error:
         status = error.response.status_code
         raise DownloadError(
-            f"{host} did not deliver the file (HTTP {status}).",
+            f"{host} did not send the file (HTTP {status}).",
             remedy="Check HF_TOKEN." if status in (401, 403) else "",
             status=status,
             retryable=status >= 500 or status in (408, 429),
         ) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
         raise DownloadError(
-            f"{host} cannot be reached, or broke the connection ({type(error).__name__}).",
+            f"{host} cannot be reached, or closed the connection ({type(error).__name__}).",
             remedy="Try again: a download continues where it stopped.",
             retryable=isinstance(error, httpx2.TransportError),
         ) from None
@@ -336,5 +336,5 @@ def _token() -> str | Literal[False]:
     """Return the token in `HF_TOKEN`; False makes the library send none."""
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise SettingsError("HF_TOKEN has characters that no token has.", remedy="Copy it again.")
+        raise SettingsError("HF_TOKEN contains invalid characters.", remedy="Copy it again.")
     return token or False

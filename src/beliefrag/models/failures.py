@@ -76,7 +76,7 @@ def connection_error(error: BaseException, *, server: str, reached: bool) -> Tra
     said = one_line(str(causes[-1]))
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         remedy = "Check the base URL (http or https) and the certificates (SSL_CERT_FILE)."
-        return TransportError(f"There is no secure connection to {server}: {said}", remedy=remedy)
+        return TransportError(f"The secure connection to {server} failed: {said}", remedy=remedy)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         remedy = "Check that the server runs at this base URL."
         return TransportError(f"{server} refused the connection.", remedy=remedy, retryable=reached)
@@ -84,7 +84,7 @@ def connection_error(error: BaseException, *, server: str, reached: bool) -> Tra
         remedy = "Check the base URL."
         return TransportError(f"{server} cannot be found: its name is unknown.", remedy=remedy, retryable=reached)
     remedy = "Look at the server's log, or try again later."
-    return TransportError(f"{server} broke the connection.", remedy=remedy, retryable=True)
+    return TransportError(f"{server} closed the connection early.", remedy=remedy, retryable=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

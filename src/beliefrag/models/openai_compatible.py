@@ -60,7 +60,7 @@ class OpenAICompatible:
         learned: Path | None = None,
     ) -> None:
         if not model.strip():
-            raise SettingsError("The model has no name.", remedy="Give the name that the server knows it by.")
+            raise SettingsError("The model has no name.", remedy="Give the name that the server uses.")
         if timeout <= 0:
             raise SettingsError(f"The timeout is {timeout:g} seconds.", remedy="Give a number above 0.")
         given = base_url or os.environ.get("OPENAI_BASE_URL") or ""
@@ -68,7 +68,7 @@ class OpenAICompatible:
         self._server = str(self._url.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip() or (_NO_KEY if given else "")
         if not (self._key.isascii() and self._key.isprintable()):
-            raise SettingsError("The API key has characters that no key has.", remedy="Copy OPENAI_API_KEY again.")
+            raise SettingsError("The API key contains invalid characters.", remedy="Copy OPENAI_API_KEY again.")
         # Short query values (a version, a region) are not secrets, and hiding them would spoil what a server said.
         secrets = (self._key, self._url.password, *(value for value in self._url.params.values() if len(value) >= 8))
         self._secrets = tuple(secret for secret in secrets if secret and secret != _NO_KEY)
@@ -180,7 +180,7 @@ class OpenAICompatible:
             raise
         finally:
             await self._learn(known)
-            self._say_losses()
+            self._log_lost_features()
         return reply
 
     async def aclose(self) -> None:
@@ -216,7 +216,7 @@ class OpenAICompatible:
         hidden = set(self._extra) | (_LIMIT_FIELDS if _LIMIT_FIELDS & set(self._extra) else set())
         return {name: value for name, value in body.items() if name not in hidden}
 
-    def _say_losses(self) -> None:
+    def _log_lost_features(self) -> None:
         """Log what the server does not take, once."""
         if losses := self._known.describe_losses(self._said):
             _log.warning("%s does not take %s: left out from now on.", self._server, losses)
@@ -257,9 +257,12 @@ class OpenAICompatible:
     def _get_client(self) -> openai.AsyncOpenAI:
         if not self._key and not self._has_own_key:
             remedy = "Set OPENAI_API_KEY, or give the base URL of a server that needs none."
-            raise SettingsError("There is no API key.", remedy=remedy)
+            raise SettingsError("The API key is missing.", remedy=remedy)
         if self._client is None:
             headers = {name: self._read_header(name, value) for name, value in self._headers.items()}
+            # A second reply that a server sent to one call would answer the next call on its connection. Servers behind
+            # TLS have a proxy that drops it, and there a new connection takes long.
+            limits = httpx2.Limits(max_keepalive_connections=0 if self._url.scheme == "http" else 100)
             self._secrets += tuple(value for value in headers.values() if len(value) >= 8)
             try:
                 self._client = openai.AsyncOpenAI(
@@ -269,7 +272,7 @@ class OpenAICompatible:
                     max_retries=0,
                     timeout=httpx2.Timeout(self._timeout),
                     default_headers={"Accept-Encoding": "identity", **headers},
-                    http_client=_BoundedClient(timeout=httpx2.Timeout(self._timeout)),
+                    http_client=_BoundedClient(timeout=httpx2.Timeout(self._timeout), limits=limits),
                 )
             except (ImportError, OSError, ValueError) as error:
                 raise SettingsError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -114,9 +116,19 @@ def _counts_thoughts(usage: Any) -> bool:
     return isinstance(details, dict) and bool(details.get("reasoning_tokens"))
 
 
+def read_completion(data: bytes) -> Completion:
+    """Return the completion in JSON. Half of a surrogate pair, which is no character, becomes a ?."""
+    try:
+        return Completion.model_validate_json(data)
+    except ValidationError:
+        with suppress(ValueError, RecursionError):
+            data = json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace")
+        return Completion.model_validate_json(data)
+
+
 def _parse(body: bytes, server: str, secrets: tuple[str, ...]) -> Completion:
     try:
-        return Completion.model_validate_json(body)
+        return read_completion(body)
     except ValidationError as error:
         start = body[:200].lstrip()
         shown = one_line(body[:2000].decode("utf-8", "replace"), secrets=secrets)[:80]

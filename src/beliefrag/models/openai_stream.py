@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from beliefrag.errors import TransportError
-from beliefrag.models.openai_reply import Completion, join_event, visible_text
+from beliefrag.models.openai_reply import Completion, join_event, read_completion, visible_text
 
 
 class CompletionStream:
@@ -42,7 +42,7 @@ class CompletionStream:
         choices = self._joined.choices
         if not (self._is_ended or self._joined.error or (choices and choices[0].finish_reason)):
             remedy = "Look at the server's log, or try again later."
-            raise TransportError(f"{server} broke off its reply.", remedy=remedy, status=200, retryable=True)
+            raise TransportError(f"{server} ended its reply early.", remedy=remedy, status=200, retryable=True)
         if self._joined.error:
             self._joined.choices = []
         return self._joined
@@ -53,7 +53,7 @@ class CompletionStream:
             self._is_ended = True
             return
         try:
-            join_event(self._joined, Completion.model_validate_json(data))
+            join_event(self._joined, read_completion(data))
         except ValidationError:
             self._unreadable = data
             return

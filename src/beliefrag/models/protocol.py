@@ -30,7 +30,7 @@ class ChatRequest:
     top_logprobs: int = 0
     """How many alternatives to report for each reply token; 0 asks for no probabilities."""
     sample: int = 0
-    """The number of a repeat, so that each repeat of a request has its own place in the cache."""
+    """The number of a repeat so that each repeat of a request has its own place in the cache."""
     stop: tuple[str, ...] = ()
     """At most four texts that end the reply before them, and also end a model's thinking."""
     on_text: Callable[[str], object] | None = field(default=None, compare=False, repr=False)

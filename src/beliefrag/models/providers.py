@@ -23,7 +23,7 @@ from beliefrag.settings import Settings
 # ruff: noqa: PLC0415
 
 _DEFAULT_PROVIDER = "openai"
-_HOW = "with --model, or with model= in Python"
+_HOW_TO_SET = "with --model, or with model= in Python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class OpenAIProvider:
     reasoning_effort: str | None = None
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Further headers; `$NAME` stands for a variable of the environment."""
+    """Further headers; `$NAME` is replaced by a variable of the environment."""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
         """Open the model with the name that the server knows."""
@@ -183,7 +183,9 @@ def use_server_model(settings: Settings) -> Settings:
     if len(names) != 1:
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         listed = f"{len(names)} models: {', '.join(names[:10])}{more}" if names else "no model"
-        raise SettingsError(f"The server {public_url(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW}.")
+        raise SettingsError(
+            f"The server {public_url(settings.base_url)} has {listed}.", remedy=f"Choose one {_HOW_TO_SET}."
+        )
     return settings.model_copy(update={"model": names[0]})
 
 
@@ -210,9 +212,8 @@ def list_server_models(base_url: str) -> list[str]:
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise SettingsError(
-            f"The server {public_url(base_url)} does not say which models it has: "
-            f"{said[:200] or type(error).__name__}.",
-            remedy=f"Check --base-url, or name a model {_HOW}.",
+            f"The server {public_url(base_url)} does not list its models: {said[:200] or type(error).__name__}.",
+            remedy=f"Check --base-url, or name a model {_HOW_TO_SET}.",
         ) from None
     # A name is shown on a terminal and sent back to the server.
     names = [entry.get("id") for entry in entries if isinstance(entry, dict)]

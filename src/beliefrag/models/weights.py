@@ -81,7 +81,7 @@ def find(name: str) -> Weights:
         return weights
     known = ", ".join(weights.name for weights in CATALOGUE)
     remedy = f"Known names: {known}. Name your own file as local:/path/to/file.gguf."
-    raise ModelError(f"There are no weights named {name!r}.", remedy=remedy)
+    raise ModelError(f"Unknown weights: {name!r}.", remedy=remedy)
 
 
 def weights_with_hash(sha256: str) -> Weights | None:
@@ -113,11 +113,11 @@ def resolve(spec: str) -> Path:
     if known is None:
         path = Path(os.path.expanduser(spec.removeprefix("local:"))).absolute()  # noqa: PTH111 - `expanduser` of Path can raise
         if not path.is_file():
-            raise ModelError(f"There is no file {path}.", remedy="Check the path after `local:`.")
+            raise ModelError(f"{path} does not exist.", remedy="Check the path after `local:`.")
         return path
     if known.suffix != ".gguf":
         remedy = f"Name it for retrieval, as --retriever dense:weights={known.name}, and another --model."
-        raise ModelError(f"{known.name} answers no questions: {known.purpose}.", remedy=remedy)
+        raise ModelError(f"{known.name} cannot answer questions: {known.purpose}.", remedy=remedy)
     path = path_of(known)
     if not path.is_file():
         remedy = f"Get them with `beliefrag model pull {known.name}` ({known.size / 1e9:.1f} GB), "

@@ -153,7 +153,7 @@ def decide(situation: Situation, thresholds: Thresholds) -> Decision:
             break
     else:
         decision = _abstain(situation, thresholds) or _stop(situation, thresholds)
-    return _set_rewriter(_hold_back_if_unsure(decision, situation, thresholds), thresholds)
+    return _set_rewriter(_abstain_if_unsure(decision, situation, thresholds), thresholds)
 
 
 def _finish_correction(s: Situation, t: Thresholds) -> Decision | None:
@@ -186,9 +186,9 @@ def _start_correction(s: Situation, t: Thresholds) -> Decision | None:
 
 
 def _answer(s: Situation, t: Thresholds) -> Decision | None:
-    answerable, calm = _compare_for_answer(s, t)
-    if answerable.holds and calm.holds:
-        return _make_decision(s, Action.ANSWER, "answer", answerable, calm)
+    answerable, certain = _compare_for_answer(s, t)
+    if answerable.holds and certain.holds:
+        return _make_decision(s, Action.ANSWER, "answer", answerable, certain)
     return None
 
 
@@ -226,7 +226,7 @@ def _abstain(s: Situation, t: Thresholds) -> Decision | None:
 
 
 def _stop(s: Situation, t: Thresholds) -> Decision:
-    answerable, calm = _compare_for_answer(s, t)
+    answerable, certain = _compare_for_answer(s, t)
     worth = _at_least("retrieval value", s.retrieval_value, t.retrieval_value)
     if s.nothing_missing:
         reason = "stop:nothing-missing"
@@ -236,10 +236,10 @@ def _stop(s: Situation, t: Thresholds) -> Decision:
         reason = "stop:conflict"
     else:
         reason = "stop:not-worth"
-    return _make_decision(s, Action.STOP, reason, answerable, calm, worth)
+    return _make_decision(s, Action.STOP, reason, answerable, certain, worth)
 
 
-def _hold_back_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:
+def _abstain_if_unsure(decision: Decision, s: Situation, t: Thresholds) -> Decision:
     if t.decline_below is None or decision.action not in {Action.ANSWER, Action.STOP}:
         return decision
     unsure = _below("answerability", s.answerability, t.decline_below)

@@ -36,6 +36,7 @@ __all__ = [
     "read_answer",
     "read_json_object",
     "read_line",
+    "sentences_block",
     "unescape",
 ]
 
@@ -97,6 +98,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "answer": frozenset({"question", "evidence"}),
     "stated_answer": frozenset({"question", "evidence"}),
     "write": frozenset({"question", "evidence", "draft", "length"}),
+    "gather": frozenset({"question", "evidence"}),
     "standalone": frozenset({"question", "history"}),
     "selector": frozenset({"question", "state", "actions"}),
     "grader": frozenset({"question", "evidence"}),
@@ -175,6 +177,14 @@ def evidence_block(passages: Sequence[Passage]) -> str:
     if not passages:
         return "(no passages)"
     return "\n".join(_passage_line(number, passage) for number, passage in enumerate(passages, start=1))
+
+
+def sentences_block(passages: Sequence[Passage]) -> str:
+    """Return the passages in one delimited block, each on a line, without numbers: for replies that name no passage."""
+    if not passages:
+        return evidence_block(passages)
+    lines = (": ".join(filter(None, (escape(each.title), escape(each.text)))) for each in passages)
+    return "\n".join(("<passage>", *lines, "</passage>"))
 
 
 def _passage_line(number: int, passage: Passage) -> str:

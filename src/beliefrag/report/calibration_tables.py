@@ -73,7 +73,7 @@ def _artifact_tables(artifact: Artifact) -> Iterator[Table]:
     kinds = [(kind, f"{score:.4f}", "chosen" if kind == chosen else "") for kind, score in report.selection.items()]
     yield _table("kinds", "Brier score of each kind on the questions for choosing (xsel)", ("kind", "Brier", ""), kinds)
     yield _coefficient_table(f"Coefficients of the {chosen} kind, fitted on xfit", report.coefficients.get(chosen, {}))
-    yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 is no signal", report.alone)
+    yield _auc_table("AUC of each diagnostic by itself, on xfit: 0.5 means no signal", report.alone)
     if artifact.contaminated or isinstance(artifact.answerability, IsotonicAnswerability):
         yield _table("numbers", "The numbers in use", ("name", "value"), _numbers_in_use(artifact))
     if report.held_out:
@@ -133,7 +133,7 @@ def _quality_table(title: str, found: Quality | None) -> Table:
             _gain_row("gain over the base rate", found.brier_gain, found.questions),
         ]
         if found.auc:
-            rows.append(("AUC", f"{found.auc.value:.3f}", _interval(found.auc), "0.5 is no signal"))
+            rows.append(("AUC", f"{found.auc.value:.3f}", _interval(found.auc), "0.5 means no signal"))
         rows.append(("ECE", f"{found.ece:.3f}", "", "ten equal bins; 0 is perfect"))
     return _table("quality", title, ("measure", "value", _INTERVAL, "reading"), rows)
 

@@ -13,8 +13,8 @@ from beliefrag.errors import MissingExtra
 from beliefrag.methods import METHODS, needs_calibration
 from beliefrag.models.cost import price_of
 from beliefrag.models.failures import one_line
-from beliefrag.report.beside_paper import tables_beside_paper
 from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, open_figure
+from beliefrag.report.paper_comparison import tables_with_paper
 from beliefrag.report.table import Block, Heading, Page, Picture, Table
 from beliefrag.runs.record import RunRecord, in_dollars
 from beliefrag.runs.statistics import Estimate
@@ -105,7 +105,7 @@ def report_tables(summary: Summary) -> Iterator[Table]:
         headings = ("cause", "dataset", "method", "episodes", "questions", "first message")
         note = "By cause. None of them is in a mean; the command of the run tries them again."
         yield Table.of_texts("failures", "Failed episodes", headings, rows, note)
-    yield from tables_beside_paper(summary)
+    yield from tables_with_paper(summary)
 
 
 def provenance(summary: Summary) -> list[tuple[str, str]]:

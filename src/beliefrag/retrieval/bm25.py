@@ -24,6 +24,7 @@ from beliefrag.retrieval.documents import links_of, printable_path, split_senten
 from beliefrag.retrieval.filters import FILE, LANGUAGE, PATH, Both, Either, Filter, Not, matching_values
 from beliefrag.retrieval.languages import ENGLISH, analyse, language_of, query_languages
 from beliefrag.retrieval.protocol import RETRIEVERS, check_depth
+from beliefrag.retrieval.spelling import QUESTION_WORD, possible_words
 from beliefrag.retrieval.store import ANALYSER, CONTENT, ID, CorpusState, PassageRow, explain_engine_errors
 from beliefrag.types import Hit, Passage
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 MOST_WORDS = 1024
-"""How many distinct words of a query count, so that no query runs for minutes."""
+"""How many distinct words of a query count so that no query runs for minutes."""
 SAMPLE_PASSAGES = 100
 """How many passages the score scale of a corpus is measured with."""
 
@@ -48,15 +49,12 @@ _QUESTION_WORDS = 10
 _SENTENCE_WORDS = 5
 """Words that a sentence must have to be made a question of."""
 _QUESTION_HITS = 5
+_SPELLED = 30
+"""Passages in which the spelling of a word is looked up."""
 
 _SPLIT_WORDS = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
-_ENGLISH = (
-    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    .filter(tantivy.Filter.remove_long(40))
-    .filter(tantivy.Filter.lowercase())
-    .filter(tantivy.Filter.stemmer("english"))
-    .build()
-)
+_SHORT = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.remove_long(40))
+_ENGLISH = _SHORT.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
 
 _Scored = tuple[float, tantivy.DocAddress]
 
@@ -79,7 +77,7 @@ def measure_score_scale(search: Callable[[str, int], Sequence[Hit]], questions: 
 
 
 def make_question(passage: Passage) -> str:
-    """Return ten words of a sentence of the passage, a stand-in for a question (docs/results/score_scale.md)."""
+    """Return ten words of a sentence of the passage, a stand-in for a question (docs/results/score_scale.json)."""
     draw = random.Random(passage.id)  # noqa: S311
     sentences = [sentence.split() for sentence in split_sentences(passage.text)]
     words = draw.choice([each for each in sentences if len(each) >= _SENTENCE_WORDS] or [passage.text.split()])
@@ -192,6 +190,32 @@ class Bm25Index:
             hits.sort(key=lambda hit: (-hit.score, hit.passage.id))
         return hits
 
+    def correct_words(self, text: str) -> str:
+        """Return an English text in which each word that no passage has is replaced by the word that it is a slip for.
+
+        A passage must have that word as it is spelled; of several words the one in most passages is taken.
+        """
+        if query_languages(text, self.languages)[:1] != [ENGLISH]:
+            return text
+        with _explained("The search failed"):
+            return QUESTION_WORD.sub(lambda found: self._correct_word(found[0]), text)
+
+    def _correct_word(self, typed: str) -> str:
+        if any(self._searcher.doc_freq(CONTENT, term) for term in _ENGLISH.analyze(typed)):
+            return typed
+        possible = possible_words(typed)
+        terms = dict(zip(possible, _ENGLISH.analyze(" ".join(possible)), strict=True))
+        counts = {word: self._searcher.doc_freq(CONTENT, term) for word, term in terms.items()}
+        likely = sorted(filter(counts.get, possible), key=lambda word: -counts[word])
+        return next((word for word in likely if self._has_word(word, terms[word])), typed)
+
+    def _has_word(self, word: str, term: str) -> bool:
+        """Return whether one of the first passages with a term has this very word."""
+        same_stem = tantivy.Query.term_query(self._schema, CONTENT, term)
+        query = self._limited(tantivy.Query.const_score_query(same_stem, 1.0))
+        found = [self._passage(address) for _, address in self._searcher.search(query, _SPELLED, count=False).hits]
+        return any(word.lower() in _SPLIT_WORDS.analyze(f"{each.title} {each.text}".lower()) for each in found)
+
     def get(self, ids: Iterable[str]) -> list[Passage]:
         """Return the passages with these ids, in the order given; an unknown one is a `RetrievalError`."""
         found = []
@@ -287,14 +311,18 @@ class Bm25Index:
 
         A query is data: quotes, brackets and words like AND never reach tantivy's query parser.
         """
-        # English terms stand apart, so that no other passage changes what is rare among them.
+        # English terms are kept apart so that no other passage changes what is rare among them.
         languages, should = query_languages(text, self.languages), tantivy.Occur.Should
         english = _english_terms(text, languages)
         others = _other_terms(text, languages) if languages != [ENGLISH] else []
         if not english and not others:
             return None
         terms = [(CONTENT, term) for term in english] + [(store.WORDS, term) for term in others]
-        words = tantivy.Query.boolean_query([(should, tantivy.Query.term_query(self._schema, *term)) for term in terms])
+        return self._limited(
+            tantivy.Query.boolean_query([(should, tantivy.Query.term_query(self._schema, *term)) for term in terms])
+        )
+
+    def _limited(self, words: tantivy.Query) -> tantivy.Query:
         return words if self._limit is None else _all_of(words, tantivy.Query.const_score_query(self._limit, 0.0))
 
     def _filter_query(self, wanted: Filter) -> tantivy.Query:
@@ -387,7 +415,7 @@ def passage_terms(passage: Passage) -> list[str]:
 
 def query_words(text: str) -> list[str]:
     """Return the words of a query, each spelling once, for an engine that analyses them itself."""
-    # Half of a surrogate pair cannot cross into tantivy; as a question mark it is no word and does no harm.
+    # Half of a surrogate pair cannot cross into tantivy; a question mark in its place is harmless.
     words = dict.fromkeys(_SPLIT_WORDS.analyze(text.encode("utf-8", "replace").decode()))
     return list(islice(words, MOST_WORDS))
 

@@ -8,13 +8,13 @@ import json
 import os
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import PurePath, PurePosixPath
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO
 
 from beliefrag.errors import CorpusError
 from beliefrag.retrieval.languages import detect_language
@@ -46,13 +46,14 @@ _MARKS = (
 )
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
 _TEXT_CODEC = re.compile(r"(iso|windows|cp|koi|mac|gb|big5|hz|euc|shift|sjis|ms|latin|l\d|tis|utf|ascii|us)[\w-]*")
-"""Names of encodings. Python has others that are no encodings of texts, and that take quadratic time."""
+"""Names of encodings. Python has codecs that do not encode text, some of which take quadratic time."""
 _MARKS_OF_LETTER = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
     "\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
 )
 _MANY_MARKS = re.compile(f"([{_MARKS_OF_LETTER}]{{30}})[{_MARKS_OF_LETTER}]+")
-"""No letter of any language has so many marks, and composing them takes quadratic time."""
+"""More marks than any letter has; composing them takes quadratic time."""
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _ENDING = re.compile(r"(?<=.)\.[A-Za-z]\w*(?:\.gz)?$")
 
 # Chinese and Japanese put no spaces between words, so a character counts as one; in Thai, Lao, Burmese and Khmer five
@@ -148,6 +149,9 @@ class ReadPassage(Passage):
     """Its anchors and links as JSON, empty where it has none: `{"anchors": [...], "links": [[target, words], ...]}`."""
 
 
+TextItem = str | int | Mark
+"""A part of a text, the number of the line or page that the next part stands on, or an anchor or link."""
+
 Complain = Callable[[str], None]
 """Called by a reader with what it left out of a file, such as a broken line."""
 
@@ -179,6 +183,9 @@ FORMATS = {ending: reader for reader, endings in _ENDINGS.items() for ending in 
 """The reader of each format, by the ending of the file's name: a module in `readers` and its function."""
 
 
+_TYPES = {"markdown": "md", "htm": "html", "xhtml": "html", "text": "txt", "jsonl.gz": "jsonl"}
+
+
 def format_of(name: str) -> str | None:
     """Return the entry of `FORMATS` for a file of this name, or None when its format is not read."""
     lowered = name.lower()
@@ -189,7 +196,48 @@ def reader_for(name: str) -> Reader:
     """Return the reader for a file of this name, whose format is one of `FORMATS`."""
     # Imported when needed: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
     module, _, function = (format_of(name) or "").partition(".")
-    return cast("Reader", getattr(import_module(f"beliefrag.retrieval.readers.{module}"), function))
+    reader = getattr(import_module(f"beliefrag.retrieval.readers.{module}"), function)
+
+    def read(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+        with name_failures(name):
+            if not file.content.read(_SAMPLE).strip():
+                raise Unreadable("is empty")
+            file.content.seek(0)
+            yield from reader(file, complain)
+
+    return read
+
+
+@contextmanager
+def name_failures(name: str) -> Iterator[None]:
+    """Raise `Unreadable` for whatever a library says of a broken or encrypted file of this name."""
+    try:
+        yield
+    except (Unreadable, MemoryError):
+        raise
+    except Exception as problem:
+        words = clean_line(f"{type(problem).__name__}: {problem}")
+        if re.search("password|encrypt", words, re.IGNORECASE):
+            raise Unreadable("is encrypted; remove its password first") from problem
+        raise Unreadable(f"is a broken {name.rpartition('.')[2].lower()} ({words})") from problem
+
+
+def make_document(file: CorpusFile, title: str, items: Iterable[TextItem], **about: Any) -> Document:
+    """Return the document of a text with its places, white space between its paragraphs reduced to a blank line."""
+    texts: list[str] = []
+    lines: list[tuple[int, int]] = []
+    marks: list[Mark] = []
+    seen = 0
+    for item in items:
+        if isinstance(item, str):
+            texts.append(item)
+            seen += count_visible(item)
+        elif isinstance(item, int):
+            lines.append((seen, item))
+        else:
+            marks.append(replace(item, offset=seen))
+    text = "\n\n".join(block for each in _BLANK_LINES.split("".join(texts)) if (block := each.strip()))
+    return Document(file.name, title, text, file.source, lines=lines, marks=tuple(marks), **about)
 
 
 def links_of(passage: Passage) -> str:
@@ -247,14 +295,6 @@ def clean_text(text: str) -> str:
 def clean_line(text: str) -> str:
     """Return text as one short clean line, for a title."""
     return " ".join(clean_text(text).split())[:_LONGEST_LINE].rstrip()
-
-
-def read_content(file: CorpusFile) -> bytes:
-    """Return the content of a file, or raise `Unreadable` if it is empty."""
-    data = file.content.read()
-    if not data.strip():
-        raise Unreadable("is empty")
-    return data
 
 
 def printable_path(path: str | PurePath) -> str:
@@ -355,33 +395,42 @@ def _sentence_parts(paragraph: str) -> Iterator[tuple[str, int]]:
             yield sentence[part[0][0] : part[-1][1]], len(part)
 
 
-def cut_document(document: Document) -> Iterator[Passage]:
-    """Yield the passages of a document, each with the document's title.
+def cut_document(document: Document) -> Iterator[ReadPassage]:
+    """Yield the passages of a document, each with the document's title, its place and its links.
 
     A passage's id is made from the document's name and the passage's own words. Rows that have an id keep it, with
-    `#2`, `#3` ... for further parts of a long one.
+    `#2`, `#3` ... for further parts of a long one. Cutting loses nothing but white space, so a passage begins after as
+    many other characters as the passages before have: that is how its place is found.
     """
     metadata = clean_metadata([("type", _file_type(document.source)), *document.metadata])
     if not document.own_id and "language" not in dict(metadata) and (language := detect_language(document.text)):
         metadata = (*metadata, ("language", language))
-    if document.own_id:
-        texts = [make_storable(document.text)] if _fits_row(document.text) else split_text(document.text)
-        for number, text in enumerate(texts, 1):
-            own = document.id if number == 1 else f"{document.id}#{number}"
-            where = ", ".join(filter(None, (document.inside, document.place)))
-            yield Passage(own, document.title, text, document.source, where, metadata)
-        return
-    finder = _PlaceFinder(document)
-    texts = split_text(document.text)
+    is_whole = document.own_id and _fits_row(document.text)
+    texts = [make_storable(document.text)] if is_whole else split_text(document.text)
+    lines, offsets = [offset for offset, _ in document.lines], [mark.offset for mark in document.marks]
+    seen = linked = 0
     for number, text in enumerate(texts, 1):
-        place, links = finder.find(text, is_last=number == len(texts))
-        content = f"{len(document.id)},{len(document.title)},{document.id}{document.title}{text}"
-        own = "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
-        where = ", ".join(filter(None, (document.inside, document.place or place)))
-        if links:
-            yield ReadPassage(own, document.title, text, document.source, where, metadata, links)
+        before, seen, place = seen, seen + count_visible(text), document.place
+        if lines and not place:
+            ends = (max(bisect_right(lines, at) - 1, 0) for at in (before, max(seen - 1, 0)))
+            one, other = (document.lines[at][1] for at in ends)
+            place = f"{document.unit} {one}" if one == other else f"{document.unit}s {one}-{other}"
+        marks = document.marks[linked:] if number == len(texts) else document.marks[linked : bisect_left(offsets, seen)]
+        linked += len(marks)
+        if document.own_id:
+            own = document.id if number == 1 else f"{document.id}#{number}"
         else:
-            yield Passage(own, document.title, text, document.source, where, metadata)
+            content = f"{len(document.id)},{len(document.title)},{document.id}{document.title}{text}"
+            own = "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
+        where = ", ".join(filter(None, (document.inside, place)))
+        yield ReadPassage(own, document.title, text, document.source, where, metadata, _write_links(marks))
+
+
+def _write_links(marks: Sequence[Mark]) -> str:
+    anchors = [mark.anchor for mark in marks if mark.anchor is not None]
+    links = [(mark.target, mark.words) for mark in marks if mark.anchor is None]
+    content = {"anchors": anchors[:_MOST_ANCHORS], "links": links[:_MOST_LINKS]}
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")) if marks else ""
 
 
 def clean_metadata(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -392,9 +441,8 @@ def clean_metadata(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], .
 
 def _file_type(source: str) -> str:
     """Return the format of a file by the ending of its name: `pdf`, `md`, `html` or `jsonl`."""
-    ending = next((each for each in FORMATS if source.lower().endswith(each)), "")
-    names = {"markdown": "md", "htm": "html", "xhtml": "html", "text": "txt", "jsonl.gz": "jsonl"}
-    return names.get(ending[1:], ending[1:])
+    ending = next((each for each in FORMATS if source.lower().endswith(each)), ".")[1:]
+    return _TYPES.get(ending, ending)
 
 
 def _fits_row(text: str) -> bool:
@@ -402,41 +450,3 @@ def _fits_row(text: str) -> bool:
     beyond_ascii = len(text.encode("utf-8", "replace")) - len(text)
     at_most = len(text.split()) + len(text) // 40 + beyond_ascii
     return at_most <= LONGEST_ROW or count_words(text) <= LONGEST_ROW
-
-
-class _PlaceFinder:
-    """Finds the pages or lines of the pieces of a document and their links, piece after piece.
-
-    Cutting loses nothing but white space, so a piece begins after as many other characters as the pieces before have.
-    """
-
-    def __init__(self, document: Document) -> None:
-        self._unit = document.unit
-        self._starts = [offset for offset, _ in document.lines]
-        self._numbers = [number for _, number in document.lines]
-        self._marks = document.marks
-        self._next_mark = 0
-        self._seen = 0
-
-    def find(self, piece: str, *, is_last: bool) -> tuple[str, str]:
-        """Return the pages or lines of the next piece in words, and its anchors and links; empty where it has none."""
-        before = self._seen
-        self._seen += count_visible(piece)
-        place = ""
-        if self._starts:
-            ends = (before, max(self._seen - 1, 0))
-            one, other = (self._numbers[max(bisect_right(self._starts, at) - 1, 0)] for at in ends)
-            place = f"{self._unit} {one}" if one == other else f"{self._unit}s {one}-{other}"
-        return place, self._write_links(is_last=is_last)
-
-    def _write_links(self, *, is_last: bool) -> str:
-        end = self._next_mark
-        while end < len(self._marks) and (is_last or self._marks[end].offset < self._seen):
-            end += 1
-        marks, self._next_mark = self._marks[self._next_mark : end], end
-        if not marks:
-            return ""
-        anchors = [mark.anchor for mark in marks if mark.anchor is not None]
-        links = [(mark.target, mark.words) for mark in marks if mark.anchor is None]
-        content = {"anchors": anchors[:_MOST_ANCHORS], "links": links[:_MOST_LINKS]}
-        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

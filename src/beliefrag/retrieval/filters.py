@@ -4,7 +4,7 @@
     all     = part ("and" part)*
     part    = "not" part | "(" filter ")" | NAME OPERATOR VALUE
     OPERATOR: = != < <= > >=
-    VALUE: a word, or any text in quotes; with = and !=, `*` stands for any characters
+    VALUE: a word, or any text in quotes; with = and !=, `*` matches any characters
 
 Numbers are compared as numbers and other values, dates among them, as text without regard to capitals. `path` is the
 file of a passage with its folders, `file` the name of that file, and `language` the passage's language; other names are
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from beliefrag.retrieval.protocol import Retriever
 
 PATH, FILE, LANGUAGE = "path", "file", "language"
-"""The names that are no metadata of the reader's."""
+"""The names that are not metadata of the reader."""
 
 _LONGEST, _DEEPEST = 2000, 20
 _TOKEN = re.compile(

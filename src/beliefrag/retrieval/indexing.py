@@ -328,6 +328,10 @@ class _ChangedFile(NamedTuple):
         return workers.begin(CorpusFile(self.found.name, self.found.source, self.content))
 
 
+_refused: dict[str, tuple[_Stamp, Reading, str]] = {}
+"""Why files could not be read: a process that follows a folder does not read them again until they change."""
+
+
 class _Refresh:
     """The work of one run, and the count of it."""
 
@@ -352,7 +356,7 @@ class _Refresh:
         with closing(readings):
             for each, reading in readings:
                 with each.content:
-                    self._take_in(each, reading)
+                    self._store_changed(each, reading)
                 self._done += 1
                 waited = time.monotonic() - self._committed_at
                 # An index is never committed empty.
@@ -412,18 +416,25 @@ class _Refresh:
         with ExitStack() as closing_content:
             content = closing_content.enter_context(open_regular(found.path))
             stamp = _file_stamp(content)
-            if known and known.sha256 and known == IndexedFile(known.sha256, *stamp):
-                self.unchanged += 1
+            if (before := _refused.get(path)) and before[:2] == (stamp, self._workers.limits):
+                raise Unreadable(before[2])
+            if known and known.sha256 and known[1:4] == stamp:
+                self._keep(found, known)
                 return None
             digest = hashlib.file_digest(content, "sha256").hexdigest()
             if known and known.sha256 == digest:
-                self.unchanged += 1
-                self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp)))
+                self._keep(found, known)
+                self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp), known.complaints))
                 return None
             closing_content.pop_all()
             return _ChangedFile(path, found, stamp, digest, content)
 
-    def _take_in(self, changed: _ChangedFile, reading: FileReading) -> None:
+    def _keep(self, found: FoundFile, known: IndexedFile) -> None:
+        self.unchanged += 1
+        for complaint in known.complaints:
+            self._skip(found, complaint)
+
+    def _store_changed(self, changed: _ChangedFile, reading: FileReading) -> None:
         path, found = changed.path, changed.found
         # Without a hash at first: after a kill, the next run knows it to be half done.
         self._writer.record(path, IndexedFile())
@@ -432,6 +443,8 @@ class _Refresh:
         except Unreadable as problem:
             self._remove_file(path, found.source)
             self._skip(found, problem.message)
+            if _settled_stamp(changed.stamp) == changed.stamp:
+                _refused[path] = changed.stamp, self._workers.limits, problem.message
             return
         finally:
             for complaint in reading.complaints():
@@ -443,7 +456,7 @@ class _Refresh:
         if _file_stamp(changed.content) != changed.stamp:
             self._skip(found, "changed while it was read; run again to take in the change")
             return
-        self._writer.record(path, IndexedFile(changed.sha256, *_settled_stamp(changed.stamp)))
+        self._writer.record(path, IndexedFile(changed.sha256, *_settled_stamp(changed.stamp), reading.complaints()))
 
     def _report_passages(self, found: FoundFile, reading: FileReading) -> Iterator[Passage]:
         for passage in reading:
@@ -486,5 +499,5 @@ def _file_stamp(content: BufferedReader) -> _Stamp:
 
 
 def _settled_stamp(stamp: _Stamp) -> _Stamp:
-    """Return the stamp; for a file that changed just now, one that fits nothing, so that it is read again."""
+    """Return the stamp; for a file that changed just now, one that fits nothing so that it is read again."""
     return stamp if time.time_ns() - max(stamp[1:]) > _SETTLED_NS else (-1, -1, -1)

@@ -150,7 +150,7 @@ def check_shares(noise: float, counterfactual: float) -> None:
             raise SettingsError(f"The {name} {share:g} is not a share of the hits.", remedy="Give 0 to 1, such as 0.4.")
     if noise + counterfactual > 1:
         raise SettingsError(
-            f"noise {noise:g} and counterfactual {counterfactual:g} are more than all hits together.",
+            f"noise {noise:g} and counterfactual {counterfactual:g} add up to more than 1.",
             remedy="Give shares that add up to 1 at most.",
         )
 

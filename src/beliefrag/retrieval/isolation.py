@@ -73,7 +73,7 @@ class FileReading:
         """How many there were so far."""
 
     def load(self) -> None:
-        """Read the whole file into memory, so that a worker on another machine can send it back."""
+        """Read the whole file into memory so that a worker on another machine can send it back."""
         self._messages = list(self._messages)
 
     def __iter__(self) -> Iterator[Passage]:
@@ -296,7 +296,7 @@ class _Answer:
                 fields = (passage.id, passage.title, passage.text, passage.place, passage.metadata, links_of(passage))
                 batch.append(fields)
                 size += len(passage.title) + len(passage.text)
-                garbled += len(_GARBLED.findall(passage.text))
+                garbled += 0 if passage.text.isascii() else len(_GARBLED.findall(passage.text))
                 if size >= _BATCH:
                     self._send("passages", batch)
                     total += size

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 
 import tantivy
@@ -27,57 +29,14 @@ _STEMMERS = {
 _FOLDED = frozenset(("ca", "de", "el", "es", "fr", "it", "nl", "pt", "ro"))
 """Languages whose words are often typed without their accents."""
 
+_LOWER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+ENGLISH_STEMS = _LOWER.filter(tantivy.Filter.stemmer("english")).build()
+
 _COMMON_WORDS = {
-    language: frozenset(words.split())
-    for language, words in {
-    "ca": "el la els les de del que és una un amb per però als dels aquesta aquest més són va ser seu "
-        "seva van entre fins també on quan molt",
-    "cs": "je se na že jako byl byla bylo které který jsou při také podle nebo roce jeho pro od až není "
-        "než této mezi byly tak ale kde kdy",
-    "da": "og er det en et af til på som med ikke den der har var blev eller også være hvad hvor kan "
-        "men fra ved om havde hun han deres efter mange",
-    "de": "der die das und ist nicht ein eine von mit den dem des zu auf für sich auch wurde werden wie "
-        "was wer welche im am bei sie er es aus nach oder einer einem einen eines durch war sind als "
-        "vom zum zur hat haben über nur noch aber wann wo",
-    "en": "the of and to is in was for that as at with are by on it what which who how were from be "
-        "this his when where a he she has not",
-    "es": "el la los las de del que es en un una por con para se su fue como qué más son cuál quién "
-        "cuándo cómo al lo sus ha pero entre desde hasta sobre donde cuando muy este esta fueron "
-        "había",
-    "fi": "ja on ei se että oli myös joka mutta ovat sekä kuin hän ollut mikä kuka missä milloin voi "
-        "ole olivat jonka jotka sen sitä tai vain kun niin mukaan jälkeen",
-    "fr": "le la les des et est une dans qui que pour du en sur pas avec par au il sont été cette quel "
-        "quelle était ce ces ses son sa aux ont plus comme leur mais ou où quand comment même entre "
-        "depuis",
-    "hr": "je se na su od za koji kao bio bila nije iz što kako ili ali godine također više koje bili "
-        "biti između prema gdje kada samo još",
-    "hu": "az és hogy nem egy volt ez meg csak mint vagy ami amely mi hol ki mely milyen után voltak "
-        "még már több egyik között ahol mert lehet ezek ennek azt",
-    "id": "yang dan di dari dengan untuk pada adalah ini itu dalam tidak oleh sebagai apa siapa kapan "
-        "telah atau akan tersebut mereka dapat juga lebih banyak saat bagaimana mana seperti",
-    "it": "il la di che un una per del della in con sono non da gli le nel dei alla come cosa quale chi "
-        "quando al alle ai nella nelle dal dalla più anche ha suo sua loro tra fu stato dove",
-    "nl": "de het een en van is in dat op te zijn met voor niet werd door ook wat wie welke aan die als "
-        "was zich naar bij uit hij zij ze dit deze worden werden tot om over maar meer wanneer waar",
-    "no": "og er det en et av til på som med ikke den har var ble eller også være hva hvor etter kan "
-        "men fra ved om der hadde hun han deres mange",
-    "pl": "na się nie jest do to że jak był była przez oraz dla od jego które który co kto są tym tego "
-        "być były tylko po przed między gdzie kiedy jako lub ale przy roku",
-    "pt": "os as de do da que em um uma para com não por no na dos das foi se mais são qual quem quando "
-        "ao aos às pelo pela sua seu ou ser entre até também onde este esta foram",
-    "ro": "și de la în cu este nu pe că un din care pentru mai sunt fost ce cine când după prin fi au "
-        "sau dar între acest această lui ei unde mult",
-    "sv": "och är det en ett av till på som med inte den har var för eller också att vad vem när från "
-        "de kan men om där hade blev hon han deras efter många under mellan",
-    "sk": "je sa na že ako bol bola bolo ktoré ktorý sú pri aj podľa alebo roku jeho pre od až nie než "
-        "medzi boli tak ale kde kedy",
-    "tr": "ve bir bu için ile olarak da de ne daha olan gibi kadar hangi kim olduğu en ya çok sonra "
-        "oldu vardır değil önce arasında tarafından nasıl neden bazı her ise",
-    "vi": "và của là các có trong được một những cho không với người đã này từ khi để gì nào đến tại "
-        "năm về nhiều bởi như làm ai bao nhiêu",
-}.items()
-}  # fmt: skip
-"""The commonest words of languages in Latin letters."""
+    language: frozenset(words)
+    for language, *words in map(str.split, (files(__package__) / "common_words.txt").read_text("utf-8").splitlines())
+}
+"""The commonest words of languages in Latin letters: a line of the file has a code and its words."""
 _LANGUAGES_OF = {
     word: [language for language, others in _COMMON_WORDS.items() if word in others]
     for words in _COMMON_WORDS.values()
@@ -98,13 +57,19 @@ _SCRIPTS = {
 """The letters of scripts, each with the language that has most speakers of those that are written in it."""
 _RELATIVES = {"ru": {"uk": "іїєґ", "bg": "ъ", "ru": "ыэ"}, "ar": {"fa": "پچژگ", "ur": "ٹڈڑے", "ar": "ةىأإ"}}
 """Letters that tell such a language from its relatives."""
+_NAMES = {code: name.capitalize() for code, name in _STEMMERS.items()} | {
+    "am": "Amharic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "fa": "Persian",
+    "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hy": "Armenian", "id": "Indonesian", "ja": "Japanese",
+    "ka": "Georgian", "km": "Khmer", "ko": "Korean", "lo": "Lao", "my": "Burmese", "pl": "Polish", "sk": "Slovak",
+    "te": "Telugu", "th": "Thai", "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
 _KNOWN = frozenset((*_COMMON_WORDS, *_SCRIPTS, *(one for each in _RELATIVES.values() for one in each)))
 _LETTERS = {language: re.compile(f"[{letters}]") for language, letters in _SCRIPTS.items()}
 _NOT_LATIN = re.compile(f"[^\\W\\d_{_LATIN}]")
 _LETTERS_ONLY = re.compile(r"[^\W\d_]+")
 _IS_LATIN = re.compile(f"[{_LATIN}]")
 
-# In many scripts vowels are marks, which are no letters to Unicode. A word keeps them.
+# In many scripts vowels are marks, which Unicode does not class as letters. A word keeps them.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff\u0f71-\u0f84\u135d-\u135f"
 )
@@ -122,7 +87,7 @@ _WHOLE_WORD = 4
 _FEWEST, _LEAST_SHARE = 5, 0.12
 """How many different common words, and which share of all, make a text in Latin letters one of a language."""
 _LONGEST_READ = 4000
-_ENGLISH_WITHIN, _ENGLISH_EVERY = 600, 200
+_ENGLISH_WITHIN, _ENGLISH_EVERY = 600, 100
 """A text with `the`, `of` or `and` every few words is English, which is seen without splitting it."""
 
 
@@ -204,6 +169,12 @@ def query_languages(text: str, known: Mapping[str, int] | None) -> list[str]:
     return likely if ENGLISH in likely or (known is not None and ENGLISH not in known) else [*likely, ENGLISH]
 
 
+def name_language(question: str, passages: Iterable[Passage]) -> str | None:
+    """Return the name of the language that a question about these passages is in; None for English."""
+    known = Counter([ENGLISH, *map(language_of, passages)])
+    return _NAMES.get(query_languages(question, known if len(known) > 1 else None)[0])
+
+
 def analyse(text: str, language: str) -> list[str]:
     """Return the terms of a text in a language other than English."""
     text = unicodedata.normalize("NFKC", text)
@@ -231,7 +202,7 @@ def analyse(text: str, language: str) -> list[str]:
 
 
 def _reduce(words: list[str], language: str) -> Iterator[str]:
-    """Yield the stems of words, or the words and their parts where there is no stemmer for them."""
+    """Yield the stems of words, or the words and their parts in a language without a stemmer."""
     if not words:
         return
     if language == ENGLISH or language in _STEMMERS:

@@ -185,6 +185,12 @@ def check_retriever(retriever: object) -> Retriever:
     return cast("Retriever", retriever)
 
 
+def correct_words(retriever: Retriever, text: str) -> str:
+    """Return a question without the slips of typing that the retriever knows how to correct."""
+    own = getattr(getattr(retriever, "index", retriever), "correct_words", None)
+    return str(own(text)) if callable(own) else text
+
+
 def close_retriever(retriever: object) -> None:
     """Release what a retriever that we opened holds open, such as connections to an engine."""
     close = getattr(retriever, "close", None)

@@ -23,11 +23,11 @@ _GIVEN_BY_INDEX = re.compile(r"~[0-9a-f]{8}\Z")
 def select_readable(index: Bm25Index, rules: Sequence[PathRule], groups: frozenset[str]) -> list[Passage]:
     """Return the passages of an index that some groups may read, with no trace of others.
 
-    The first rule whose pattern describes a file decides. What no rule describes, nobody may read.
+    The first rule whose pattern describes a file decides. A file that no rule describes cannot be read.
     """
     may_read = _reader_of(rules, groups)
     seen = (
-        _as_seen(passage, [source for source in sources if may_read(source)])
+        _limit_sources(passage, [source for source in sources if may_read(source)])
         for page in index.read_passages()
         for passage, sources in page
     )
@@ -41,7 +41,7 @@ def select_readable(index: Bm25Index, rules: Sequence[PathRule], groups: frozens
     ]
 
 
-def _as_seen(passage: Passage, sources: Sequence[str]) -> Passage | None:
+def _limit_sources(passage: Passage, sources: Sequence[str]) -> Passage | None:
     """Return a passage with the first source that may be read; place and metadata are those of its first source."""
     if not sources:
         return None
@@ -62,7 +62,7 @@ def _reader_of(rules: Sequence[PathRule], groups: frozenset[str]) -> Callable[[s
 def _compile(pattern: str) -> re.Pattern[str]:
     """Return what a pattern describes: files, or folders with all that is in them.
 
-    It is a path, from the current folder on; `*` stands for any characters of a name, `**` for folders, too.
+    It is a path, from the current folder on; `*` matches any characters of a name, `**` for folders, too.
     """
     folder, slash, rest = pattern.partition("*")
     folder, _, name = folder.rpartition("/") if slash else (pattern, "", "")

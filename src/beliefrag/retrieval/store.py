@@ -112,6 +112,8 @@ class IndexedFile(NamedTuple):
     size: int = -1
     mtime_ns: int = -1
     ctime_ns: int = -1
+    complaints: Sequence[str] = ()
+    """What was left out of it, or is suspicious; reported by later runs too."""
 
 
 class Snapshot(NamedTuple):
@@ -372,7 +374,7 @@ def is_permission_denied(problem: BaseException) -> bool:
 
 
 def is_disk_refusal(problem: BaseException) -> bool:
-    """Return whether the system did not let the engine write, so that the files of the index need not be damaged."""
+    """Return whether the system did not let the engine write so that the files of the index need not be damaged."""
     return is_permission_denied(problem) or _system_number(problem) in _NO_SPACE | _NO_PERMISSION
 
 

@@ -107,8 +107,8 @@ def resume_record(before: RunRecord, now: RunRecord) -> RunRecord:
     # A prompt that did not exist when the run began shaped nothing in it.
     for what, first, other in differences(before, now, aspects, prompts=before.prompts):
         raise RunChanged(
-            f"This run began with the {what} {first}, and is asked to go on with {other}.",
-            remedy="Go on with what it began with, or name another folder with --out.",
+            f"This run began with the {what} {first}, and is now given {other}.",
+            remedy="Use the same settings, or name another folder with --out.",
         )
     datasets = dict(before.datasets)
     for name, dataset in now.datasets.items():

@@ -177,7 +177,7 @@ class RunRecord(_Strict):
             raise RunError(
                 "The run is damaged, or was made by another version of beliefrag "
                 f"(run.json names {_read_version(path):.40}, this is {__version__}): {where}: {first['msg']}.",
-                remedy="Read it with that version, put the run.json back that it began with, or make the run again.",
+                remedy="Read it with that version, restore its run.json, or make the run again.",
             ) from None
 
     def write(self, folder: Path) -> None:
@@ -239,7 +239,7 @@ def in_dollars(identity: str, price: Price | None, usage: Usage) -> str:
     if price is None:
         return f"no price known for {model_name(identity)}; the settings under prices can give one"
     if price.is_free:
-        return f"nothing to pay ({price.source})"
+        return f"free ({price.source})"
     money = price.dollars_for(usage)
     rates = f"{_rate(price.tokens_in)} in and {_rate(price.tokens_out)} out for a million tokens"
     calls = f", {_rate(price.call)} for a call" if price.call else ""

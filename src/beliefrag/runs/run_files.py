@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from beliefrag.runs.run_errors import RunError
 
 EPISODES_FILE = "episodes.jsonl"
 LOCK_FILE = "running.lock"
+_SEAL_BYTES = 28
 _BINARY = getattr(os, "O_BINARY", 0)
 """Keeps Windows from writing two bytes for the end of a line."""
 
@@ -125,7 +127,7 @@ class EpisodeLog:
                     os.ftruncate(self._file, end)
                 raise RunError(
                     f"{self.path} cannot be written: {error.strerror}.",
-                    remedy="Make room and give the same command again; what was written before is kept.",
+                    remedy="Free some space and run the same command again; what was written is kept.",
                 ) from error
 
 
@@ -176,15 +178,25 @@ def comparable_lines(folder: Path) -> list[str]:
 
 
 def episode_line(episode: Episode) -> bytes:
-    """Return an episode as a line of the file."""
-    return to_json_line(episode, exclude_defaults=True).encode("ascii")
+    """Return an episode as a line of the file, with a seal: a hash of the line without it."""
+    line = to_json_line(episode, exclude_defaults=True).encode("ascii")
+    return line[:-2] + _seal(line)
+
+
+def _seal(line: bytes) -> bytes:
+    return b',"seal":"%b"}\n' % hashlib.sha256(line).hexdigest()[:16].encode()
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def parse_line(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Model:
-    """Return what a line of the file holds; `which` names the line in an error."""
+    """Return what a line of the file holds; `which` names the line in an error. Older versions wrote no seals."""
+    remedy = "Delete that line, and give the command of the run again to replace the episode."
+    if b'"seal"' in line[-_SEAL_BYTES - 10 :]:
+        line, seal = line[:-_SEAL_BYTES] + b"}\n", line[-_SEAL_BYTES:]
+        if seal != _seal(line):
+            raise RunError(f"{which} of {folder / EPISODES_FILE} was changed after it was written.", remedy=remedy)
     try:
         return kind.model_validate_json(line, strict=True)
     except ValidationError as error:
@@ -192,5 +204,5 @@ def parse_line(kind: type[_Model], line: bytes, folder: Path, which: str) -> _Mo
         where = ".".join(str(part) for part in first["loc"])
         raise RunError(
             f"{which} of {folder / EPISODES_FILE} is not an episode: {where + ': ' if where else ''}{first['msg']}.",
-            remedy="Delete that line, and give the command of the run again to replace the episode.",
+            remedy=remedy,
         ) from None

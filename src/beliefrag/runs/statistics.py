@@ -91,8 +91,6 @@ def compare(
     second: Mapping[str, Mapping[str, float]],
     *,
     allow_unequal: bool = False,
-    seed: int = 0,
-    resamples: int = PAIRED_RESAMPLES,
 ) -> PairedComparison:
     """Return the paired difference of two methods within one dataset, first minus second.
 
@@ -113,7 +111,7 @@ def compare(
     names = sorted(first)
     ours, theirs = (_columns({n: {key: side[n][key] for key in shared} for n in names}) for side in (first, second))
     gaps = ours - theirs
-    drawn = resample_means(gaps, seed, resamples)
+    drawn = resample_means(gaps, 0, PAIRED_RESAMPLES)
     measures = {
         name: Difference(float(ours[:, k].mean()), float(theirs[:, k].mean()), _estimate(gaps[:, k], drawn[:, k]))
         for k, name in enumerate(names)
@@ -198,7 +196,7 @@ def draw_counts(generator: np.random.Generator, n: int, rows: int) -> NDArray[np
 def estimate_from_resamples(value: float, drawn: Floats, *, questions: int | None = None) -> Estimate:
     """Return a value with the middle 95 % of what resamples gave, rounded as it is written down.
 
-    There are no bounds if more than a tenth of the resamples have no value (nan), or if all of them are alike.
+    Bounds are missing if more than a tenth of the resamples have no value (nan), or if all of them are alike.
     """
     known = drawn[np.isfinite(drawn)]
     low = high = None
@@ -237,7 +235,7 @@ def _better_and_cheaper(names: Sequence[str], drawn: Floats) -> float | None:
 
 
 def _columns(measures: Mapping[str, Mapping[str, float]]) -> Floats:
-    """Questions in the order of their ids, one column per measure."""
+    """Return questions in the order of their ids, one column per measure."""
     ids = sorted(next(iter(measures.values())))
     if not ids:
         raise ValueError("no question to take a mean of")

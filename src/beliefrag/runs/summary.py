@@ -111,7 +111,7 @@ class Summary:
             parts.append(f"{self.failed:,} failed and are not scored ({causes})")
         if self.unjudged:
             parts.append(f"{self.unjudged:,} are not judged")
-        words = f"INCOMPLETE: {'; '.join(parts)}. Means are over what there is."
+        words = f"INCOMPLETE: {'; '.join(parts)}. Means are over the finished episodes."
         if self.without_mean:
             names = ", ".join(METHODS.title(method) for method in self.without_mean)
             words += f" No mean over datasets for {names}: a dataset has no finished episode of theirs."
@@ -126,7 +126,7 @@ def summarise(folder: Path) -> Summary:
     run = RunRecord.read(folder)
     if not any(method in run.methods for method in METHODS):
         raise RunError(
-            f"{folder} holds recorded states, and no method to report on.",
+            f"{folder} holds recorded states but no method to report on.",
             remedy="Use them with 'beliefrag calibrate fit' or 'beliefrag tune'.",
         )
     return summarise_episodes(run, read_summaries(folder))

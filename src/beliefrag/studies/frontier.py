@@ -49,7 +49,7 @@ class FrontierStudy:
 
     def __post_init__(self) -> None:
         for name in (self.of, *self.methods):
-            METHODS[name]  # raises if there is none
+            METHODS[name]  # raises if it is unknown
 
     protocol: ClassVar[tuple[str, ...]] = (
         "All methods answer the same questions with the same model, corpus, retriever, prompts and budget.",

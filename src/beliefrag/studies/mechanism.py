@@ -82,7 +82,7 @@ def _ablation(name: str, paper_id: str, *off: str) -> MethodVariant:
 
 
 def _intervention(name: str, **more: Any) -> MethodVariant:
-    # By the paper's schedule no search after the first is worth its price, so that answerability would decide nothing.
+    # By the paper's schedule no search after the first is worth its price so that answerability would decide nothing.
     more |= {"needs_fitted_value": True}
     run = RequiredRun(f"answerability_{name}", (METHOD,), MULTI_HOP, {"answer": _THRESHOLD}, **more)
     return MethodVariant(name, run, {"accuracy": f"answerability_{name}", "rounds": f"rounds_{name}"})

@@ -77,7 +77,7 @@ class StudyResult:
     sample: str
     """A sentence that says how many questions, states or episodes of which datasets the numbers rest on."""
     findings: tuple[str, ...]
-    """Sentences, the most important first; or why there is no result."""
+    """Sentences, the most important first; or why a result is missing."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Plain values and `Estimate`s for programs that no table has."""
     tables: tuple[Table, ...] = ()

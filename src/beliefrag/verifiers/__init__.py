@@ -55,7 +55,7 @@ class Asker(Protocol):
         max_tokens: int | None = None,
         top_logprobs: int = 0,
     ) -> _T:
-        """Fill in a prompt, asks, reads; asks once more when the reply cannot be read."""
+        """Fill in a prompt, ask, and read the reply; ask once more when the reply cannot be read."""
         ...
 
 

@@ -20,7 +20,7 @@ from beliefrag.types import Observation
 from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, Look, read_score
 from beliefrag.verifiers.reading import measure_confidence, observe_draft
 
-_FULL_MARKS = 10.0
+_HIGHEST_STATED = 10.0
 _MISSING = 0.5
 """The least gap where the model names something that is missing."""
 
@@ -87,7 +87,7 @@ def _read_stated(reply: ChatReply, repairs: Repairs) -> tuple[str, float, bool]:
     answer = stated.get("answer")
     if not isinstance(answer, str):
         raise ReplyError("answer is not a text.")
-    sure = read_score(stated, "sure", repairs, out_of=_FULL_MARKS)
+    sure = read_score(stated, "sure", repairs, out_of=_HIGHEST_STATED)
     missing = stated.get("missing")
     is_missing = isinstance(missing, str) and bool(lower_words(missing)) and missing.strip().lower() != "nothing"
     return read_answer(answer), sure, is_missing

@@ -25,7 +25,7 @@ from beliefrag.types import Observation, Passage
 from beliefrag.verifiers import ALTERNATIVES, VERIFIERS, Asker, Look
 from beliefrag.verifiers.draft import read_with_tokens, require_tokens
 from beliefrag.verifiers.probability import read_probability_of_yes
-from beliefrag.verifiers.reading import calm
+from beliefrag.verifiers.reading import discount_doubt
 
 _SLOTS = ("proved", "complete")
 _FORM_WORDS = 100
@@ -67,7 +67,7 @@ class Slots:
         """Ask for an answer, which is the answer if it comes to that, and for the form over evidence and answer."""
         read = partial(read_with_tokens, form=self.name)
         draft, tokens = await asker.ask("verifier", "answer", fields, read, top_logprobs=ALTERNATIVES)
-        confidence = min(math.exp(min(0.0, token.logprob)) for token in tokens) * calm(draft, tokens)
+        confidence = min(math.exp(min(0.0, token.logprob)) for token in tokens) * discount_doubt(draft, tokens)
         nearest = [each.shown for each in pack_passages(f"{fields['question']} {draft}", look.passages, _FORM_WORDS)]
         odds = await asker.ask(
             "verifier",

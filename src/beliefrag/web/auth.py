@@ -30,6 +30,8 @@ from beliefrag.web.request_log import refuse
 TOKEN_VARIABLE = "BELIEFRAG_TOKEN"  # noqa: S105 - the name of a variable
 GROUPS = "beliefrag.groups"
 """Where the scope of a request holds the groups of its token."""
+CLIENT = "beliefrag.client"
+"""Where it holds the digest of its token, where tokens differ in rights."""
 _MIN_TOKEN = 16
 _MAX_PAGE_PATH = 200
 """Characters of a page's path. Python refuses to read numbers of thousands of digits."""
@@ -233,9 +235,10 @@ class ServerAuth:
         known = known if self.readers is None else self.readers
         if scope["path"] in _OPEN_PATHS or (self.token is None and self.readers is None):
             return
-        # All tokens are compared, so that the time does not tell which one came near.
+        # All tokens are compared so that the time does not tell which one came near.
         groups = [groups for token, groups in known.items() if _is_same(given.strip(), token)]
         scope[GROUPS] = groups[0] if groups else frozenset()
+        scope[CLIENT] = hashlib.sha256(given.strip().encode()).hexdigest()
         if not (groups and scheme.lower() == "bearer"):
             words, remedy = "The token is missing or wrong.", "Send the header Authorization: Bearer TOKEN."
             raise HttpProblem(401, "unauthorised", words, remedy=remedy, headers={"WWW-Authenticate": "Bearer"})

@@ -14,7 +14,7 @@ from beliefrag.retrieval.filters import PATH, names_in, parse_filter
 from beliefrag.settings import AnswerStyle
 from beliefrag.types import Turn
 from beliefrag.web.problems import HttpProblem
-from beliefrag.web.service import AnswerService
+from beliefrag.web.service import AnswerService, answer_key
 
 _OpenShare = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -50,7 +50,7 @@ class RequestSettings(LimitedBody):
 
     budget: RequestBudget = RequestBudget()
     answer_style: AnswerStyle | None = Field(
-        default=None, description="short (a few words), sentence or paragraph; by default what the server has"
+        default=None, description="short (a few words), sentence or paragraph; by default the server's setting"
     )
     max_error: _OpenShare | None = Field(
         default=None,
@@ -76,9 +76,9 @@ History = Annotated[
 ]
 
 
-def read_history(turns: Sequence[TurnBody], service: AnswerService, assembly: Assembly) -> tuple[Turn, ...]:
-    """Return the turns that a client sends, with the passages of those whose answers this server still has."""
-    return tuple(Turn(turn.question, turn.answer, service.kept_passages(turn.id, assembly)) for turn in turns)
+def read_history(turns: Sequence[TurnBody], service: AnswerService, scope: Mapping[str, Any]) -> tuple[Turn, ...]:
+    """Return the turns that a client sends, with the passages of those of its answers that this server still has."""
+    return tuple(service.recall_turn(answer_key(scope, turn.id), turn.question, turn.answer) for turn in turns)
 
 
 def check_question(text: str, service: AnswerService, *, field: str | None = None) -> str:

@@ -32,6 +32,11 @@ _MAX_HEADER_BYTES = 65_536
 _ACCEPTED_AT_ONCE = 16
 """Connections that are accepted before the limits apply: more could use up the files of the process."""
 _WAITING_CONNECTIONS = 2048
+_REFUSED_SECONDS = 2.0
+"""Seconds in which a client can read why its connection is refused; closing at once could discard it."""
+_NO_ROOM = b'{"type":"urn:beliefrag:busy","title":"Service Unavailable","status":503,"detail":"Too many connections."}'
+_REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nCache-Control: no-store\r\n"
+_REFUSAL += b"Content-Type: application/problem+json\r\nContent-Length: %d\r\n\r\n%b" % (len(_NO_ROOM), _NO_ROOM)
 _log = logging.getLogger(__name__)
 
 
@@ -58,14 +63,16 @@ class ConnectionGuard:
     """An ASGI application that limits the connections of its clients.
 
     At a limit, the oldest connection without a running request is closed: of the same client, or of the client with the
-    most connections. If all of them serve requests, the new connection is closed.
+    most connections. If all of them serve requests, the new connection is closed. One that had no answer yet gets 503.
     """
 
     def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
         self.limits = limits
         self._app = app
-        self._most = min(limits.connections, _half_of_open_files())
+        self.most = min(limits.connections, _half_of_open_files())
         self._open: dict[tuple[Any, ...], _Connection] = {}
+        self.refused = 0
+        """How many connections are open only until their clients have read a refusal."""
         self._events: Counter[str] = Counter()
         self._reported_at = -_REPORT_SECONDS
 
@@ -98,16 +105,16 @@ class ConnectionGuard:
         """Register a new connection; return whether there is room for it."""
         host = connection.client[0]
         by_host = Counter(client[0] for client in self._open)
-        is_full = len(self._open) >= self._most
+        is_full = len(self._open) >= self.most
         if is_full or by_host[host] >= self.limits.connections_per_client:
             self.count("total_limit" if is_full else "client_limit")
             if by_host[host] < self.limits.connections_per_client:
                 host = by_host.most_common(1)[0][0]
-            idle = (each for each in self._open.values() if each.client[0] == host and not each.requests)
+            idle = (each for each in self._open.values() if each.client[0] == host and not each.is_busy)
             if (oldest := next(idle, None)) is None:
                 return False
             self.remove(oldest)
-            oldest.transport.abort()
+            oldest.refuse()
         self._open[connection.client] = connection
         return True
 
@@ -137,13 +144,19 @@ class _Connection(asyncio.Protocol):
     transport: asyncio.Transport
     client: tuple[Any, ...]
 
-    def __init__(self, guard: ConnectionGuard, http: asyncio.Protocol) -> None:
+    def __init__(self, guard: ConnectionGuard, http: H11Protocol) -> None:
         self._guard = guard
         self._http = http
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.requests = 0
         """How many requests are being served."""
+        self._has_served = self._is_refused = False
         self.eof_received = http.eof_received  # type: ignore[method-assign]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request has arrived that is not answered yet."""
+        return self.requests > 0 or (self._http.cycle is not None and not self._http.cycle.response_complete)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -153,15 +166,28 @@ class _Connection(asyncio.Protocol):
         if self._guard.admit(self):
             self._start_timer("no_request", self._guard.limits.header_seconds)
         else:
-            transport.abort()
+            self.refuse()
+
+    def refuse(self) -> None:
+        """Close the connection, with the reason if the client has had no answer yet."""
+        if self._has_served or 2 * self._guard.refused >= self._guard.most:
+            self.transport.abort()
+            return
+        self._is_refused = True
+        self._guard.refused += 1
+        self.transport.write(_REFUSAL)
+        self._start_timer("refused", _REFUSED_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._guard.remove(self)
+        self._guard.refused -= self._is_refused
         for event in list(self._timers):
             self._stop_timer(event)
         self._http.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
         # What arrives does not extend the time for the header.
         try:
             self._http.data_received(data)
@@ -179,6 +205,7 @@ class _Connection(asyncio.Protocol):
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
         self.requests += 1
+        self._has_served = True
         self._stop_timer("no_request")
         try:
             yield

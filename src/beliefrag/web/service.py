@@ -18,19 +18,20 @@ from starlette.types import Receive
 
 from beliefrag.answering.conversation import make_turn
 from beliefrag.engine import loop
+from beliefrag.feedback import FEEDBACK
 from beliefrag.opening import Assembly, change_policy, reopen_passages
 from beliefrag.record import Episode, Progress
-from beliefrag.retrieval import EmptyCorpus, Retriever
+from beliefrag.retrieval import EmptyCorpus
 from beliefrag.retrieval.watching import watch_paths
 from beliefrag.settings import Settings
-from beliefrag.types import Budget, Hit, Question, Turn
-from beliefrag.web.auth import GROUPS
+from beliefrag.types import Budget, Question, Turn
+from beliefrag.web.auth import CLIENT, GROUPS
 from beliefrag.web.limits import ServerLimits
 from beliefrag.web.problems import HttpProblem
 from beliefrag.web.request_log import ClientDisconnected
 
 _log = logging.getLogger(__name__)
-NOBODY: frozenset[str] = frozenset()
+NO_GROUPS: frozenset[str] = frozenset()
 _RETRY_MODEL_AFTER = 30.0
 """Seconds after which a model whose last call failed counts as usable again."""
 _FOLDERS = re.compile(r"""(?<=['"])(?:[A-Za-z]:)?[/\\][^'"]*[/\\](?=[^'"/\\]*['"])|(?<![\w.:/])/(?:[^\s'",;]+/)+""")
@@ -78,7 +79,7 @@ class AdmissionQueue:
         if self._line or self.in_flight >= self._places:
             if len(self._line) >= self._queue:
                 words = f"{self.in_flight} requests are being answered and {self.waiting} are waiting."
-                raise _later(429, "busy", words)
+                raise _ask_again_later(429, "busy", words)
             await self._wait_for_turn(on_wait)
         else:
             on_wait(Waiting(0))
@@ -125,11 +126,13 @@ class AnswerService:
     ) -> None:
         lowered = {name: min(getattr(settings.budget, name), getattr(limits.budget, name)) for name in Budget.__slots__}
         self.limits = limits
+        self.feedback = FEEDBACK
+        """Where the page keeps what people say about answers."""
         style = settings.answer_style or "sentence"
         changed = {"budget": replace(settings.budget, **lowered), "answer_style": style}
         self.settings = settings.model_copy(update=changed)
-        self._kept: dict[str, tuple[Retriever, tuple[Hit, ...]]] = {}
-        """The passages that the latest answers rest on, by the id of their request, and what searched them."""
+        self._kept: dict[str, Turn] = {}
+        """The latest answers with the passages that they rest on, by their key."""
         self.replace_passages(assembly)
         self.admission = AdmissionQueue(limits.concurrency, limits.queue)
         self.draining = False
@@ -138,18 +141,18 @@ class AnswerService:
         self._stopping = False
         self._model_failed_at = float("-inf")
 
-    def kept_passages(self, request_id: str, assembly: Assembly) -> tuple[Hit, ...]:
-        """Return the passages that were read for one of the latest answers; none if it is not among them.
+    def recall_turn(self, key: str, question: str, answer: str) -> Turn:
+        """Return a turn as a client has it, with what was read for it if it is among the latest answers.
 
-        They are kept for who searches with the same rights and filter: a retriever searches with one of each.
+        `answer_key` gives the key. The loop reads those passages again only where the same ones are searched.
         """
-        retriever, found = self._kept.get(request_id, (None, ()))
-        return found if retriever is assembly.harness.retriever else ()
+        kept = self._kept.get(key, Turn(""))
+        return replace(kept, question=question, answer=answer)
 
     def replace_passages(self, assembly: Assembly | Mapping[frozenset[str], Assembly]) -> None:
         """Use another version of the passages for the next questions; running episodes keep the one they have."""
         self._kept.clear()
-        held = assembly if isinstance(assembly, Mapping) else {NOBODY: assembly}
+        held = assembly if isinstance(assembly, Mapping) else {NO_GROUPS: assembly}
         self._by_groups = {groups: change_policy(each, self.settings) for groups, each in held.items()}
         self._has_rights = isinstance(assembly, Mapping)
         self._without_documents = ""
@@ -160,7 +163,7 @@ class AnswerService:
         """Take in changes of the documents or the index from now on, in a thread; the old passages answer meanwhile."""
         paths = [*(docs or ()), *([index] if index else ())]
 
-        def take_in_changes() -> None:
+        def apply_changes() -> None:
             for _ in watch_paths(paths, self._closing, index=index is not None):
                 try:
                     self.replace_passages(reopen_passages(self.assembly, docs=docs, index=index))
@@ -171,16 +174,16 @@ class AnswerService:
                         self._without_documents = "The documents are gone, or none of them can be read."
 
         if paths:
-            threading.Thread(target=take_in_changes, name="documents", daemon=True).start()
+            threading.Thread(target=apply_changes, name="documents", daemon=True).start()
 
     @property
     def assembly(self) -> Assembly:
         """The assembly of a client without rights: where clients have rights, it has no passages."""
-        return self._by_groups[NOBODY]
+        return self._by_groups[NO_GROUPS]
 
     def assembly_for(self, scope: Mapping[str, Any]) -> Assembly:
         """Return the assembly with what the client of a request may read."""
-        return self._by_groups[scope.get(GROUPS, NOBODY)] if self._has_rights else self.assembly
+        return self._by_groups[scope.get(GROUPS, NO_GROUPS)] if self._has_rights else self.assembly
 
     def model_is_ready(self) -> bool:
         """Return whether the last calls to the model went well. The model is not asked: that would cost tokens."""
@@ -209,14 +212,14 @@ class AnswerService:
         on_event: Callable[[Progress | Waiting], None],
         *,
         history: Sequence[Turn] = (),
-        request_id: str = "",
+        key: str = "",
     ) -> None:
         """Wait for a place and run one episode to its end, or until it is cancelled.
 
         The first thing that `on_event` gets is the place in the queue. The time limit begins with the episode.
         """
         if self.draining or self._without_documents:
-            gone = _later(503, "no_documents", self._without_documents)
+            gone = _ask_again_later(503, "no_documents", self._without_documents)
             raise _shutting_down() if self.draining else gone
         task = asyncio.current_task()
         assert task is not None
@@ -236,7 +239,7 @@ class AnswerService:
                         else:
                             on_event(event)
             self._judge_model(last)
-            self._keep(request_id, last, assembly)
+            self._keep(key, last)
             ending = str(last.outcome)
         except HttpProblem:
             ending = ""  # refused: no episode began
@@ -272,10 +275,10 @@ class AnswerService:
         self._closing.set()
         await self.assembly.aclose()
 
-    def _keep(self, request_id: str, episode: Episode, assembly: Assembly) -> None:
+    def _keep(self, key: str, episode: Episode) -> None:
         # A client may choose the id of its request; it must not take another answer's place.
-        if request_id and episode.finished:
-            self._kept.setdefault(request_id, (assembly.harness.retriever, make_turn(episode).found))
+        if key and episode.finished:
+            self._kept.setdefault(key, make_turn(episode))
             while len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
 
@@ -301,12 +304,10 @@ class EpisodeTask:
         receive: Receive,
         *,
         history: Sequence[Turn] = (),
-        request_id: str = "",
+        key: str = "",
     ) -> None:
         self._news: asyncio.Queue[Progress | Waiting | None] = asyncio.Queue()
-        run = service.run_episode(
-            question, assembly, observers, self._news.put_nowait, history=history, request_id=request_id
-        )
+        run = service.run_episode(question, assembly, observers, self._news.put_nowait, history=history, key=key)
         self._run = asyncio.create_task(run)
         self._disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         for task in (self._run, self._disconnect):
@@ -341,15 +342,20 @@ class EpisodeTask:
                 await on_event(event)
 
 
+def answer_key(scope: Mapping[str, Any], request_id: str) -> str:
+    """Return the key of an answer: a client names its answers by the ids of their requests, and no other client's."""
+    return f"{scope.get(CLIENT, '')} {request_id}" if request_id else ""
+
+
 async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _shutting_down() -> HttpProblem:
-    return _later(503, "shutting_down", "The server is shutting down.")
+    return _ask_again_later(503, "shutting_down", "The server is shutting down.")
 
 
-def _later(status: int, code: str, words: str) -> HttpProblem:
+def _ask_again_later(status: int, code: str, words: str) -> HttpProblem:
     headers = {"Retry-After": str(_RETRY_BUSY)}
     return HttpProblem(status, code, words, remedy=f"Ask again in {_RETRY_BUSY} s.", headers=headers)

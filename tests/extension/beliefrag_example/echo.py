@@ -25,7 +25,7 @@ class EchoModel:
         return f"echo:{self._text}"
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """The text, with its cost."""
+        """Return the text, with its cost."""
         tokens_in, tokens_out = count_prompt(request.messages), count_tokens(self._text)
         return ChatReply(self._text, tokens_in, tokens_out, seconds=0.0, counted_by=LOCAL_COUNT)
 
@@ -42,5 +42,5 @@ class EchoProvider:
     ends_with: str = ""
 
     def open_model(self, address: ModelAddress) -> ChatModel:
-        """The model that answers with the text after the colon, and with what the option adds to it."""
+        """Return the model that answers with the text after the colon, and with what the option adds to it."""
         return EchoModel(address.name + self.ends_with)

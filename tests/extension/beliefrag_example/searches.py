@@ -21,11 +21,11 @@ class SearchesStudy:
     protocol: ClassVar[tuple[str, ...]] = ("The mean is over the questions that the method finished.",)
 
     def required_runs(self, context: StudyContext) -> tuple[RequiredRun, ...]:
-        """Names one run with the method."""
+        """Name one run with the method."""
         return (RequiredRun("searches", (self.method,)),)
 
     def analyse(self, recordings: Mapping[str, Recording], context: StudyContext) -> StudyResult:
-        """Takes the mean over datasets."""
+        """Take the mean over datasets."""
         run = recordings["searches"]
         values = {name: run.values(self.method, name, "rounds") for name in run.datasets}
         if not any(values.values()):

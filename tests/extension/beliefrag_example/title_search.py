@@ -29,7 +29,7 @@ class TitleSearch:
         self.identity = options.identity
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Returns at most k hits, best first."""
+        """Return at most k hits, best first."""
         found = [
             Hit(hit.passage, hit.score * (self._weight if hit.passage.title.lower() in query.lower() else 1.0))
             for hit in self._inner.search(query, 3 * k)
@@ -41,5 +41,5 @@ class TitleSearch:
     "title_search", title="Title search", summary="BM25, titles in the query first.", options=TitleSearchOptions
 )
 def open_title_search(options: TitleSearchOptions, source: PassageSource) -> Retriever:
-    """Opens the retriever over the passages that were given."""
+    """Open the retriever over the passages that were given."""
     return TitleSearch(source.open_index(), options)

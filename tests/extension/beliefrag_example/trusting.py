@@ -20,5 +20,5 @@ class Trusting:
     support: float = 1.0
 
     async def observe(self, asker: Asker, fields: Mapping[str, str], look: Look) -> Observation:
-        """The same for every evidence."""
+        """Return the same for every evidence."""
         return Observation(self.support, conflict=0.0, uncertainty=0.0, gap=1.0 - self.support)

@@ -35,7 +35,7 @@ def remote(request: pytest.FixtureRequest) -> RemoteEngine:
 
 
 def make_remote(name: str, request: pytest.FixtureRequest) -> PostgresEngine | OpenSearchEngine:
-    """An empty index on an engine."""
+    """Return an empty index on an engine."""
     if name == "opensearch":
         return OpenSearchEngine(request.getfixturevalue("opensearch_server").url)
     if name == "real_opensearch":

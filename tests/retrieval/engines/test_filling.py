@@ -30,7 +30,7 @@ def write(folder: Path, **texts: str) -> Path:
 
 
 def sources(engine: RemoteEngine, word: str) -> list[str]:
-    """Where the passages with a word come from."""
+    """Return where the passages with a word come from."""
     return sorted(Path(hit.passage.source).parent.name for hit in engine.open().search(word, 20))
 
 
@@ -124,7 +124,7 @@ def test_a_run_that_failed_is_completed_by_the_next_one(remote: RemoteEngine) ->
     if isinstance(remote, PostgresEngine):
         assert len(remote.open()) == 20, "a transaction that failed changes nothing"
     else:
-        with pytest.raises(CorpusError, match="cut off"):
+        with pytest.raises(CorpusError, match="interrupted"):
             remote.open()
     fill(remote.write(), pages, lambda _: True)
     assert remote.open().fingerprint == Bm25Index.in_memory(passages).fingerprint
@@ -151,7 +151,7 @@ def test_a_writer_of_an_index_that_was_overtaken_fails_and_can_run_again(opensea
 
     with pytest.raises(IndexBusy, match="another process"):
         fill(engine.write(), pages, lambda source: source == "north", overtake)
-    with pytest.raises(CorpusError, match="cut off"):
+    with pytest.raises(CorpusError, match="interrupted"):
         engine.open()
     fill(engine.write(), pages, lambda source: source == "north")
     assert sorted(hit.passage.id for hit in engine.open().search("river", 5)) == ["a", "b", "c"]

@@ -24,7 +24,7 @@ KILLS = 8
 
 
 def edition(number: int) -> list[Passage]:
-    """Passages that all change with each edition."""
+    """Return passages that all change with each edition."""
     return [Passage(f"p{each:03}", f"Book {each}", f"River {each} of edition {number}.") for each in range(300)]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from beliefrag.explanation import DECLINED
 from tests.support import browsing
 from tests.support.asking import REPLIES, SHIP, TRAVEL, UNKNOWN, Asking, asking
 from tests.support.browsing import Visit, launch_options, look_at, no_browser, page_expectations
@@ -69,10 +70,10 @@ def test_an_answer_comes_with_its_quotes_confidence_cost_and_steps(visitor: Visi
     expect(page.get_by_role("heading", level=1)).to_have_text(TRAVEL)
     expect(page.locator(".answer")).to_have_text("the head of finance")
     expect(page.locator(".confidence")).to_contain_text(re.compile(r"\d+% likely right"))
-    quotes = page.get_by_role("region", name="It rests on").locator("blockquote")
+    quotes = page.get_by_role("region", name="Quotes").locator("blockquote")
     expect(quotes.last).to_contain_text("Travel above the limit is approved by the head of finance.")
-    expect(page.locator(".cost")).to_contain_text(re.compile(r"1 search, 2 model calls, [\d,]+ tokens"))
-    page.get_by_text("What it did").click()
+    expect(page.locator(".cost")).to_contain_text(re.compile(r"^[\d,]+ tokens, 2 model calls, 1 search, "))
+    page.get_by_text("Why", exact=True).click()
     expect(page.locator(".happening li").first).to_contain_text(f"Searched: {TRAVEL}: found")
     assert "answerability" not in page.locator("main").inner_text()
 
@@ -111,11 +112,11 @@ def test_steps_are_seen_while_they_happen_and_a_question_can_be_stopped(browser:
 
 def test_a_question_that_the_documents_do_not_answer_is_declined_in_words(visitor: Visit) -> None:
     page = ask(visitor, UNKNOWN)
-    expect(page.locator(".answer")).to_have_text("Declined: the documents do not give an answer to trust.")
-    expect(page.locator(".declined")).to_contain_text("Nothing was found")
+    expect(page.locator(".answer")).to_have_text(DECLINED)
+    expect(page.locator(".declined")).to_contain_text("Missing: no passage matches")
     expect(page.locator(".why")).to_contain_text("Searched once")
     expect(page.get_by_role("button", name="Right to decline")).to_be_visible()
-    expect(page.get_by_role("region", name="It rests on")).to_have_count(0)
+    expect(page.get_by_role("region", name="Quotes")).to_have_count(0)
 
 
 def test_earlier_questions_stay_in_this_browser_alone(browser: Browser, server: Asking) -> None:
@@ -271,5 +272,5 @@ def test_a_conversation_goes_on_below_its_answer_until_a_new_one_begins(browser:
             page.get_by_role("button", name="New conversation").click()
             expect(page.locator(".turn")).to_have_count(0)
             ask(found, "Who is it?")
-            expect(page.locator(".declined .answer")).to_contain_text("What does “it” stand for?")
+            expect(page.locator(".declined .answer")).to_contain_text("What does “it” refer to?")
             found.end()

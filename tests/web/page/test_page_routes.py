@@ -148,6 +148,9 @@ def test_verdicts_become_labelled_questions_that_calibrate_reads(app: Asking, br
     assert say(right, "right") == "right"
     assert say(corrected, "wrong") == "wrong"
     assert say(corrected, "wrong", "  the head\nof accounting ") == "corrected"
+    pointed_out = ask(browser, TRAVEL)["corrected"]
+    assert "marked wrong" in pointed_out and "the head of accounting" in pointed_out
+    assert ask(browser, f"{TRAVEL} Again?")["corrected"] is None
     assert say(wrong, "wrong") == "wrong"
     assert say(declined, "right") == "rightly declined"
     assert [each["answers"] for each in app.labels()] == [

@@ -33,7 +33,7 @@ class Played:
 
 @contextmanager
 def own_settings(cache: Path) -> Iterator[None]:
-    """Sets a cache folder of our own, and no setting from outside."""
+    """Set a cache folder of our own, and no setting from outside."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("BELIEFRAG_", "XDG_"))]:
             patch.delenv(name)

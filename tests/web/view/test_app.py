@@ -30,7 +30,7 @@ def known(server: ViewServer) -> Iterator[httpx2.Client]:
 
 
 def bare(server: ViewServer, path: str, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
-    """A request exactly as written: no path is tidied up on the way."""
+    """Return a request exactly as written: no path is tidied up on the way."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.putrequest(method, path, skip_host="host" in headers, skip_accept_encoding=True)
     for name, value in headers.items():

@@ -189,7 +189,7 @@ def test_two_methods_are_shown_as_a_difference(visitor: Visit) -> None:
     folded = page.locator("details.folded").first
     expect(folded.locator("> summary")).to_have_text("Step 1 is the same in both: RETRIEVE")
     expect(folded.locator(".step")).not_to_be_visible()
-    expect(page.locator(".parting")).to_have_text("They part at step 2: BeliefRAG chooses VERIFY, Static ANSWER")
+    expect(page.locator(".parting")).to_have_text("They differ from step 2 on: BeliefRAG chooses VERIFY, Static ANSWER")
     steps = page.get_by_role("region", name="Steps").locator(".side")
     expect(steps.nth(0).locator(".step").first).to_contain_text("VERIFY")
     expect(steps.nth(1).locator(".step")).to_have_count(1)

@@ -118,7 +118,7 @@ def _find(folder: Path, name: str) -> Path:
     for candidate in (folder / f"{name}.gz", folder / name):
         if candidate.is_file():
             return candidate
-    what = f"has no {name} or {name}.gz" if folder.is_dir() else "is no folder"
+    what = f"has no {name} or {name}.gz" if folder.is_dir() else "is not a folder"
     raise DataError(
         f"{folder} is not a dataset: it {what}.",
         remedy="Make one with 'beliefrag data import', or name the folder that holds it.",
@@ -220,7 +220,7 @@ def read_published_files(published: DatasetFormat, files: Sequence[Path], *, cor
     entries = list(published.read(files))
     if not entries:
         raise DataError(
-            f"There is no question of {published.name} in {', '.join(path.name for path in files) or 'no file'}.",
+            f"No question of {published.name} was found in {', '.join(path.name for path in files) or 'no file'}.",
             remedy=f"Give {published.expects}.",
         )
     passages: dict[str, Passage] = {}

@@ -99,10 +99,10 @@ def question_id(prefix: str, asked: str) -> str:
     return prefix + hashlib.sha1(" ".join(asked.split()).encode(), usedforsecurity=False).hexdigest()[:14]
 
 
-def make_passage(title: str, body: str, source: str = "") -> Passage:
+def make_passage(title: str, body: str) -> Passage:
     """Return a passage with single spaces and an id made from its words."""
     title, body = " ".join(title.split()), " ".join(body.split())
-    return Passage(passage_id(title, body), title, body, source)
+    return Passage(passage_id(title, body), title, body)
 
 
 def make_question(

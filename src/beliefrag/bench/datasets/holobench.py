@@ -72,9 +72,7 @@ def _read(files: Sequence[Path]) -> Iterator[DatasetEntry]:
     lacking = sorted(queries.keys() - rows.keys())
     if lacking or not queries:
         missing = f"rows of {lacking[0]} (DB/TABLE.csv)" if lacking else "queries (query/DB.csv)"
-        raise DataError(
-            f"There are no {missing} among the files given.", remedy="Give the folder of the dataset repository."
-        )
+        raise DataError(f"The files given hold no {missing}.", remedy="Give the folder of the dataset repository.")
     for database, records in queries.items():
         yield from _read_questions(database, records, rows[database])
 

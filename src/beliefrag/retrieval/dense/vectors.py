@@ -1,6 +1,6 @@
 """The vectors of a corpus in the cache, as `vectors/MODEL/FINGERPRINT`.
 
-They are sorted by the keys of the passages. While they are made, each block is appended to a journal, so that a killed
+They are sorted by the keys of the passages. While they are made, each block is appended to a journal so that a killed
 process loses only its last one.
 """
 
@@ -29,7 +29,7 @@ _BLOCK = 16
 _SEARCHED_TOGETHER = 65_536
 """Vectors that are turned into 32-bit numbers at once."""
 _KEPT_WIDE = 2 * _SEARCHED_TOGETHER
-"""Vectors that are kept as 32-bit numbers (200 MB), so that memory does not grow with the corpus."""
+"""Vectors that are kept as 32-bit numbers (200 MB) so that memory does not grow with the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class PassageVectors:
             if not k:
                 return [], []
         k = min(k, len(cosines))
-        # All that are as near as the last one are looked at, so that ties do not depend on the order of indexing.
+        # All that are as near as the last one are looked at so that ties do not depend on the order of indexing.
         cut = np.partition(cosines, len(cosines) - k)[len(cosines) - k]
         near = np.flatnonzero(cosines >= cut)
         near = near[np.lexsort((self.keys[near], -cosines[near]))][:k]

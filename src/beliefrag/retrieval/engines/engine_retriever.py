@@ -48,7 +48,7 @@ class EngineOptions:
 
     @property
     def is_own(self) -> bool:
-        """Whether the index is the user's own, made by somebody else."""
+        """Whether the index was made by another program."""
         return bool(self.text)
 
     @property
@@ -104,7 +104,7 @@ def check_filterable(options: EngineOptions) -> None:
     """Raise SettingsError if the index is the user's own: its fields are not known."""
     if options.is_own:
         raise SettingsError(
-            "An index or table of your own has no metadata that a filter knows.", remedy="Leave the filter out."
+            "An index or table of your own has no metadata that a filter can use.", remedy="Leave the filter out."
         )
 
 

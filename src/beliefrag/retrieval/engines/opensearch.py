@@ -121,7 +121,7 @@ def _explain_errors(what: str) -> Iterator[None]:
 
 
 def _read_note(options: OpenSearchOptions, note: str | None) -> IndexState:
-    """Return the state that a note records; raise CorpusError if there is no complete index."""
+    """Return the state that a note records; raise CorpusError without a complete index."""
     name = f"The index {options.index}"
     value = json.loads(note) if note else {}
     if value.get("format") != _FORMAT:
@@ -129,7 +129,7 @@ def _read_note(options: OpenSearchOptions, note: str | None) -> IndexState:
         raise CorpusError(f"{name} {problem}.", remedy="Make it with `beliefrag index ... --to`.")
     if not value["complete"]:
         raise CorpusError(
-            f"{name} is being filled, or filling it was cut off.",
+            f"{name} is being filled, or filling it was interrupted.",
             remedy="Wait until that is done, or run `beliefrag index ... --to` again to finish it.",
         )
     state = CorpusState(value["passages"], int(value["total"], 16))
@@ -149,7 +149,7 @@ def _fetch_documents(client: OpenSearch, index: str, ids: Sequence[str], **optio
     if failed := next((each for each in documents if "error" in each), None):
         raise RetrievalError(
             f"The document {failed['_id']!r} of {index} cannot be read: {one_line(failed['error'])}.",
-            remedy="Look at the cluster; partial results are rejected.",
+            remedy="Check the cluster; partial results are rejected.",
         )
     return [each for each in documents if each.get("found")]
 
@@ -167,7 +167,7 @@ class OpenSearchIndex:
             version = self._client.info()["version"]
             described = self._client.indices.get(index=self._name, ignore_unavailable=True)
         if len(described) != 1:
-            problem = f"stands for {len(described)} indexes" if described else "does not exist"
+            problem = f"is an alias of {len(described)} indexes" if described else "does not exist"
             remedy = "Make it with `beliefrag index ... --to`, or name one index or an alias of one."
             raise CorpusError(f"The index {self._name} {problem}.", remedy=remedy)
         engine = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
@@ -271,7 +271,7 @@ class OpenSearchIndex:
 
     def _check_whole(self, reply: Mapping[str, Any]) -> None:
         """Raise unless every shard has replied, completely and in time."""
-        remedy = "Look at the cluster; partial results are rejected."
+        remedy = "Check the cluster; partial results are rejected."
         if "error" in reply:
             error = reply["error"]
             reason = error.get("reason", error) if isinstance(error, dict) else error

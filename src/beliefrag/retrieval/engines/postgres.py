@@ -154,7 +154,7 @@ class PostgresTable:
     def _explain(self) -> AbstractContextManager[None]:
         return _explain_errors(f"The search in {self._options.table}")
 
-    def _together(self, *requests: tuple[Statement, Values]) -> list[list[Row]]:
+    def _run_together(self, *requests: tuple[Statement, Values]) -> list[list[Row]]:
         """Make requests that see the same state of the database, in one round trip."""
         with (
             self._explain(),
@@ -166,7 +166,7 @@ class PostgresTable:
             return [cursor.fetchall() for cursor in cursors]
 
     def _rows(self, statement: Statement, values: Values = ()) -> list[Row]:
-        return self._together((statement, values))[0]
+        return self._run_together((statement, values))[0]
 
     def _open(self) -> None:
         [(server, exists)] = self._rows(
@@ -298,7 +298,7 @@ class PostgresTable:
         terms = query_terms(query)
         values = {"terms": terms, "line": " ".join(terms), "words": " ".join(query_words(query)), "limit": limit}
         values |= limited
-        state, rows = self._together((self._state_query(), {}), (statement, values))
+        state, rows = self._run_together((self._state_query(), {}), (statement, values))
         return [row for row in rows if row[-1] > 0], self._read_state(state)
 
     def find(self, query: str, limit: int) -> tuple[list[tuple[Passage, float]], IndexState]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.retrieval.linked.graph import LONGEST_NAME, SURENESS, Arrays, NameKind, keep_longest
+from beliefrag.retrieval.linked.graph import LONGEST_NAME, NAME_KIND_RANKS, Arrays, NameKind, keep_longest
 from beliefrag.retrieval.linked.names import (
     LinkRows,
     ResolvedLinks,
@@ -169,7 +169,7 @@ def _write_names(
 
     add(*links.targets, NameKind.TARGET)
     add(*links.texts, NameKind.LINK_TEXT)
-    add(*_find_homes_of_acronyms(arrays, acronyms), NameKind.ACRONYM)
+    add(*_find_defining_passages(arrays, acronyms), NameKind.ACRONYM)
     found = arrays.read("found_name", np.uint64)
     found_passage, found_kind = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
     rows = 0
@@ -197,7 +197,7 @@ def _write_names(
     arrays.append("own_bounds", _bounds_of(passages, len(key_order)))
 
 
-def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, Integers]:
+def _find_defining_passages(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, Integers]:
     """Return acronyms with the few passages that have the long form as title, or else explain it."""
     explained: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for passage, acronym, long_form in acronyms.tolist():
@@ -208,7 +208,7 @@ def _find_homes_of_acronyms(arrays: Arrays, acronyms: Hashes) -> tuple[Hashes, I
     passages, kinds = arrays.read("found_passage", np.int32), arrays.read("found_kind", np.uint8)
     for low in range(0, len(found), _ROWS):
         part = slice(low, low + _ROWS)
-        is_title = SURENESS[kinds[part]] <= NameKind.PLAIN_TITLE
+        is_title = NAME_KIND_RANKS[kinds[part]] <= NameKind.PLAIN_TITLE
         here = low + np.flatnonzero(is_title & (find_hashes(wanted, found[part]) >= 0))
         for name, passage in zip(found[here].tolist(), passages[here].tolist(), strict=True):
             titles[name].append(passage)

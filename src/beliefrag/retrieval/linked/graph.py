@@ -51,7 +51,7 @@ _SHARED_SEEDS, _SHARED, _MOST_SHARED, _MOST_SHARING = 5, 4, 30, 12
 """The seeds whose shared names are followed, to how many passages each and in all, unless too many share the name."""
 _BACKLINK_SEEDS, _BACKLINKS = 6, 4
 """The seeds whose backlinks are followed, and how many of each."""
-_MOST_HOMES, _MOST_MENTIONERS = 200, 2000
+_MOST_TARGETS_OF_NAME, _MOST_MENTIONERS = 200, 2000
 """Names that more passages have are ambiguous, and of more mentions only the first ones are read."""
 
 
@@ -75,7 +75,7 @@ class NameKind(IntEnum):
     LINK_TEXT = 10
 
 
-SURENESS = np.array([0, 1, 2, 3, 4, 5, 0, 1, 0, 0, 1], np.int32)
+NAME_KIND_RANKS = np.array([0, 1, 2, 3, 4, 5, 0, 1, 0, 0, 1], np.int32)
 """How sure each kind of name is, as the ranker sees it: 0 for a title, 4 for a part of one."""
 
 
@@ -280,7 +280,7 @@ class NameGraph:
     def own_names(self, passage: int) -> Integers:
         """Return the sure names of a passage: its title, with and without parentheses, and its subject."""
         here = slice(int(self._own_bounds[passage]), int(self._own_bounds[passage + 1]))
-        return self._own_name[here][SURENESS[self._own_kind[here]] <= NameKind.SUBJECT]
+        return self._own_name[here][NAME_KIND_RANKS[self._own_kind[here]] <= NameKind.SUBJECT]
 
     @cached_property
     def has_headings(self) -> bool:
@@ -317,7 +317,7 @@ def keep_longest(starts: Long, lengths: Long, size: int) -> Long:
         here = np.flatnonzero(lengths == length)
         here = here[~(taken[starts[here]] | taken[starts[here] + length - 1])]
         here = here[np.argsort(starts[here], kind="stable")]
-        here = here[_are_apart(starts[here], length)]
+        here = here[_do_not_overlap(starts[here], length)]
         for step in range(length):
             taken[starts[here] + step] = True
         kept.append(here)
@@ -325,7 +325,7 @@ def keep_longest(starts: Long, lengths: Long, size: int) -> Long:
     return result[np.argsort(starts[result], kind="stable")]
 
 
-def _are_apart(starts: Long, length: int) -> Flags:
+def _do_not_overlap(starts: Long, length: int) -> Flags:
     """Return which runs of one length to keep, of overlapping ones the first."""
     keep = np.ones(len(starts), bool)
     last = -1
@@ -400,7 +400,7 @@ def gather_candidates(
     result = Candidates({passage: Route(Way.SEARCH) for passage in hits[:SEARCHED]})
     for each in names:
         homes = graph.homes(each.name)
-        passages, kinds = graph.home_passage[homes].tolist(), SURENESS[graph.home_kind[homes]].tolist()
+        passages, kinds = graph.home_passage[homes].tolist(), NAME_KIND_RANKS[graph.home_kind[homes]].tolist()
         allowed = set(graph.allowed(passages))
         places = (at for at, passage in enumerate(passages) if passage in allowed)
         order = sorted(places, key=lambda at: (-scores.get(passages[at], 0.0), kinds[at]))
@@ -502,9 +502,9 @@ def links_among(passages: Sequence[int], names: Sequence[QuestionName], graph: N
     for name, places in mentioners[0].items():
         homes = graph.homes(name)
         count = homes.stop - homes.start
-        if count > _MOST_HOMES:
+        if count > _MOST_TARGETS_OF_NAME:
             continue
-        kinds = SURENESS[graph.home_kind[homes]].tolist()
+        kinds = NAME_KIND_RANKS[graph.home_kind[homes]].tolist()
         for passage, kind in zip(graph.home_passage[homes].tolist(), kinds, strict=True):
             target = place.get(passage, -1)
             if target >= 0:

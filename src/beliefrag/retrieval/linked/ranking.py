@@ -24,7 +24,7 @@ from beliefrag.retrieval.linked.graph import SHARED_KIND, Candidates, Links, Nam
 from beliefrag.retrieval.linked.words import Floats, Integers, Long, Tokens, find_hashes, hash_stems, split_text
 
 Doubles = NDArray[np.float64]
-LookAgain = Callable[[Long, Doubles], Floats]
+Rescore = Callable[[Long, Doubles], Floats]
 
 _EMPTY_WORDS = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "been", "between", "by", "did", "do", "does", "for", "from", "had",
@@ -66,9 +66,9 @@ RERANK_FEATURES = (
     *(f"{side}_{column}" for side in _SIDES for column in _RERANK_LINK_COLUMNS),
 )  # fmt: skip
 
-_HANDED_ON = 0.2
+_PASSED_ON_SHARE = 0.2
 """The part of its probability that a passage hands on over its links."""
-_SOURCES, _MOST_HOMES, _SUREST = 8, 8, 1
+_SOURCES, _MOST_TARGETS_OF_NAME, _SUREST = 8, 8, 1
 """Only the likeliest passages hand on, by names that few passages have: titles, headings, entries, explicit links."""
 _WINDOW_WEIGHT, _GAIN_WEIGHT, _RARITY_WEIGHT, _RAREST = 10.0, 10.0, 0.3, 12.0
 
@@ -456,7 +456,7 @@ class Ranker:
     second: BoostedTrees
     about: dict[str, Any]
 
-    def rank(self, rows: Floats, look_again: LookAgain) -> tuple[Long, Doubles]:
+    def rank(self, rows: Floats, look_again: Rescore) -> tuple[Long, Doubles]:
         """Return the places of the kept candidates, best first, with their probabilities.
 
         `look_again` computes the further features of the second look from the kept places and their logits.
@@ -472,7 +472,7 @@ class Ranker:
         kept = np.sort(np.argsort(-linear, kind="stable")[: self.kept])
         return kept, np.concatenate((rows[kept], linear[kept, None]), axis=1)
 
-    def look_twice(self, rows: Floats, look_again: LookAgain) -> tuple[Long, Floats]:
+    def look_twice(self, rows: Floats, look_again: Rescore) -> tuple[Long, Floats]:
         """Return the places of the kept candidates, and the rows of the second trees."""
         kept, first = self.look_once(rows)
         return kept, np.concatenate((first, look_again(kept, self.trees.logits(first))), axis=1)
@@ -521,7 +521,7 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     """
     if not graph.has_headings or not len(links.source):
         return places, probabilities
-    used = np.isin(links.source, places[:_SOURCES]) & (links.kind <= _SUREST) & (links.homes <= _MOST_HOMES)
+    used = np.isin(links.source, places[:_SOURCES]) & (links.kind <= _SUREST) & (links.homes <= _MOST_TARGETS_OF_NAME)
     below = np.array([graph.is_below_heading(passage) for passage in passages], bool)
     at = np.flatnonzero(used & below[links.target])
     if not len(at):
@@ -539,7 +539,7 @@ def boost_linked(  # noqa: PLR0917 - all of them are needed
     before[places] = probabilities
     shares = weights / np.bincount(source, weights=weights, minlength=len(passages))[source]
     missed = np.ones(len(passages))
-    np.multiply.at(missed, target, 1 - _HANDED_ON * before[source] * shares)
+    np.multiply.at(missed, target, 1 - _PASSED_ON_SHARE * before[source] * shares)
     after = 1 - (1 - before) * missed
     known = np.concatenate((places, np.setdiff1d(target, places)))
     order = known[np.argsort(-after[known], kind="stable")]

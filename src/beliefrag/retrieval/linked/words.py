@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import tantivy
 from numpy.typing import NDArray
+
+from beliefrag.retrieval.languages import ENGLISH_STEMS
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.linked.graph import Arrays
@@ -31,12 +32,6 @@ FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _TITLE_END, _TEXT_END = "\x1e", "\x1d"
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
-)
-_ENGLISH = (
-    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    .filter(tantivy.Filter.lowercase())
-    .filter(tantivy.Filter.stemmer("english"))
-    .build()
 )
 
 # Classes of characters.
@@ -210,7 +205,7 @@ def _find_sentence_ends(kinds: NDArray[np.uint16]) -> Long:
 
 def hash_stems(words: Sequence[str]) -> tuple[Hashes, Hashes]:
     """Hash the stems of words, and their first letters: `director` and `directed` share those."""
-    plain = iter(_ENGLISH.analyze("\n".join(word for word in words if word.isascii())))
+    plain = iter(ENGLISH_STEMS.analyze("\n".join(word for word in words if word.isascii())))
     # Tantivy may split a word outside ASCII.
     stems = [next(plain) if word.isascii() else _stem(word) for word in words]
     ends = np.cumsum([len(stem) for stem in stems])
@@ -221,7 +216,7 @@ def hash_stems(words: Sequence[str]) -> tuple[Hashes, Hashes]:
 
 
 def _stem(word: str) -> str:
-    stems = _ENGLISH.analyze(word)
+    stems = ENGLISH_STEMS.analyze(word)
     return stems[0] if len(stems) == 1 else word
 
 
@@ -264,7 +259,7 @@ class _HashNumbers:
         return result
 
     def add(self, hashes: Hashes) -> Integers:
-        """Number distinct new hashes."""
+        """Assign numbers to distinct new hashes."""
         numbers = np.arange(self.count, self.count + len(hashes), dtype=np.int32)
         self.count += len(hashes)
         if 2 * self.count > len(self._keys):
@@ -317,9 +312,9 @@ class VocabularyBuilder:
         stems, prefixes = hash_stems([tokens.text[start:end] for start, end in spans])
         new = np.unique(stems[self._stems.find(stems) < 0])
         self._stems.add(new)
-        self._frequency = _with_room(self._frequency, self._stems.count)
+        self._frequency = _grow(self._frequency, self._stems.count)
         numbers = self._words.add(hashes)
-        self._word_stems = _with_room(self._word_stems, self._words.count)
+        self._word_stems = _grow(self._word_stems, self._words.count)
         self._word_stems[numbers] = self._stems.find(stems)
         self._arrays.append("stem_met", new)
         self._arrays.append("word_hash", hashes)
@@ -353,7 +348,7 @@ class VocabularyBuilder:
         self._arrays.remove("stem_met")
 
 
-def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+def _grow(array: NDArray[Any], size: int) -> NDArray[Any]:
     """Return the array with room for `size` values, at least doubled if it was too short."""
     if len(array) >= size:
         return array

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
+from functools import partial
 from io import BytesIO
+from typing import Any
 
 from beliefrag.retrieval.documents import (
     Complain,
@@ -22,99 +23,93 @@ from beliefrag.retrieval.documents import (
     clean_line,
     clean_text,
     format_of,
+    make_document,
+    name_failures,
     printable_path,
-    read_content,
     reader_for,
 )
-from beliefrag.retrieval.readers.text_files import Outline
-from beliefrag.retrieval.readers.web_page import outline_page, parse_page
+from beliefrag.retrieval.readers.sections import Outline
+from beliefrag.retrieval.readers.web_page import outline_page
 
 _DEEPEST = 4
-_FROM_LINE = re.compile(rb"^From .*\r?\n", re.MULTILINE)
+_FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From .*\r?\n")
 
 
 def read_zip(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read the files in an archive; hidden ones are passed over."""
-    try:
-        with zipfile.ZipFile(file.content) as parts:
-            for part in parts.infolist():
-                name = printable_path(part.filename)
-                if part.is_dir() or any(each.startswith((".", "__MACOSX")) for each in name.split("/")):
-                    continue
-                try:
-                    content = parts.read(part) if format_of(name) else b""
-                except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError):
-                    complain(f"{name} is broken or encrypted")
-                    continue
-                yield from _read_part(file, name, content, name, complain)
-    except (zipfile.BadZipFile, ValueError) as problem:
-        raise Unreadable("is a broken zip archive") from problem
+    with zipfile.ZipFile(file.content) as parts:
+        for part in parts.infolist():
+            name = printable_path(part.filename)
+            if not part.is_dir() and not any(each.startswith((".", "__MACOSX")) for each in name.split("/")):
+                yield from _read_part(file, name, partial(parts.read, part), name, complain)
 
 
 def read_mail(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a mail (.eml) with its attachments."""
-    yield from _read_message(file, read_content(file), complain)
+    return _read_message(file, file.content.read(), complain)
 
 
 def read_mailbox(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read the mails of an .mbox file."""
-    data = read_content(file)
-    starts = [
-        found.start() for found in _FROM_LINE.finditer(data) if data[: found.start()].endswith((b"\n\n", b"\n\r\n"))
-    ]
-    ends = [*starts[1:], len(data)] if starts and not starts[0] else [*starts, len(data)]
-    for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False), 1):
-        for document in _read_message(file, _FROM_LINE.sub(b"", data[start:end], count=1), complain):
-            yield replace(document, inside=", ".join(filter(None, (f"message {number}", document.inside))))
+    for number, data in enumerate(filter(None, _FROM_LINE.split(file.content.read())), 1):
+        yield from _inside(f"message {number}", _read_message(file, data, complain))
 
 
 def _read_message(file: CorpusFile, data: bytes, complain: Complain) -> Iterator[Document]:
     message = BytesParser(policy=policy.default).parsebytes(data)
-    heads = [(name, clean_line(str(message[name] or ""))) for name in ("From", "To", "Cc", "Date")]
-    if not any(value for _, value in heads):
-        raise Unreadable("is no mail")
-    metadata = [("author", heads[0][1])]
+    heads = {name: clean_line(str(message[name] or "")) for name in ("From", "To", "Cc", "Date")}
+    if not any(heads.values()):
+        raise Unreadable("is not a mail")
+    metadata = [("author", heads["From"])]
     with suppress(ValueError, TypeError):
-        metadata.append(("date", parsedate_to_datetime(heads[3][1]).date().isoformat()))
-    title = clean_line(str(message["Subject"] or "")) or file.stem
-    head = "\n".join(f"{name}: {value}" for name, value in heads if value)
-    text = f"{head}\n\n{_read_body(message)}"
-    yield Document(file.name, title, text, file.source, metadata=tuple(metadata))
+        metadata.append(("date", parsedate_to_datetime(heads["Date"]).date().isoformat()))
+    items = [*(f"{name}: {value}\n" for name, value in heads.items() if value), "\n", *_read_body(message)]
+    yield make_document(file, clean_line(str(message["Subject"] or "")) or file.stem, items, metadata=tuple(metadata))
     for part in message.iter_attachments():
         name = clean_line(part.get_filename() or "").replace("/", "_")
         if name or part.get_content_type() == "message/rfc822":
-            own = part.get_payload(decode=True)
-            content = own if isinstance(own, bytes) else b"".join(bytes(each) for each in part.iter_parts())
             name = name or "message.eml"
-            for document in _read_part(file, name, content, f"attachment {name}", complain):
+            for document in _read_part(file, name, partial(_content, part), f"attachment {name}", complain):
                 yield replace(document, metadata=(*metadata, *document.metadata))
 
 
-def _read_body(message: EmailMessage) -> str:
+def _content(part: Any) -> bytes:
+    own = part.get_payload(decode=True)
+    return own if isinstance(own, bytes) else b"".join(bytes(each) for each in part.iter_parts())
+
+
+def _read_body(message: EmailMessage) -> list[Any]:
     body = message.get_body(("plain", "html"))
     if body is None:
-        return ""
+        return []
     try:
         content = str(body.get_content())
     except LookupError:
         content = bytes(body.get_payload(decode=True) or b"").decode("latin-1")
-    if body.get_content_subtype() != "html":
-        return clean_text(content)
     outline = Outline()
-    outline_page(parse_page(content.encode("utf-8", "replace")), outline)
-    return outline.whole_text()
+    if body.get_content_subtype() == "html":
+        outline_page(content.encode("utf-8", "replace"), outline)
+    else:
+        outline.add(clean_text(content))
+    return [item for item in outline.items() if isinstance(item, str)]
 
 
-def _read_part(file: CorpusFile, name: str, content: bytes, inside: str, complain: Complain) -> Iterator[Document]:
+def _read_part(
+    file: CorpusFile, name: str, load: Callable[[], bytes], inside: str, complain: Complain
+) -> Iterator[Document]:
     """Read a file in another one; one that cannot be read is reported and left out."""
-    if format_of(name) is None:
-        complain(f"{name} has a format that is not read")
-        return
-    part = CorpusFile(f"{file.name}/{name}", file.source, BytesIO(content), file.depth + 1)
     try:
-        if part.depth > _DEEPEST:
-            raise Unreadable("lies in too many archives")
-        for document in reader_for(name)(part, lambda what: complain(f"{name}: {what}")):
-            yield replace(document, inside=", ".join(filter(None, (inside, document.inside))))
+        if format_of(name) is None:
+            raise Unreadable("has a format that is not read")
+        if file.depth == _DEEPEST:
+            raise Unreadable("is nested in too many archives")
+        with name_failures(name):
+            part = CorpusFile(f"{file.name}/{name}", file.source, BytesIO(load()), file.depth + 1)
+        yield from _inside(inside, reader_for(name)(part, lambda what: complain(f"{name}: {what}")))
     except Unreadable as problem:
         complain(f"{name} {problem.message}")
+
+
+def _inside(name: str, documents: Iterable[Document]) -> Iterator[Document]:
+    for document in documents:
+        yield replace(document, inside=", ".join(filter(None, (name, document.inside))))

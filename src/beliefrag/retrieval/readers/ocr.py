@@ -11,19 +11,15 @@ from typing import Any
 
 from PIL import Image
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_text
+from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_text, make_document
 
 _NEEDS = "is a picture of text; install beliefrag[ocr] or tesseract to read it"
 
 
 def read_picture(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read the text in a picture."""
-    try:
-        with Image.open(file.content) as picture:
-            text = recognize(picture.convert("L"))
-    except (OSError, ValueError, Image.DecompressionBombError) as problem:
-        raise Unreadable("is a broken picture") from problem
-    yield Document(file.name, file.stem, text, file.source, place="picture")
+    with Image.open(file.content) as picture:
+        yield make_document(file, file.stem, [recognize(picture.convert("L"))], place="picture")
 
 
 def recognize(picture: Image.Image) -> str:

@@ -5,51 +5,47 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_line, clean_text
-from beliefrag.retrieval.readers.tables import write_table
-from beliefrag.retrieval.readers.text_files import Outline, write_documents
-from beliefrag.retrieval.readers.web_page import outline_page, parse_page
+from beliefrag.retrieval.documents import (
+    Complain,
+    CorpusFile,
+    Document,
+    Unreadable,
+    clean_line,
+    clean_text,
+    make_document,
+)
+from beliefrag.retrieval.readers.rows import write_table
+from beliefrag.retrieval.readers.sections import Outline, write_documents
+from beliefrag.retrieval.readers.web_page import outline_page
 
 _HEADING = re.compile(r"heading ([1-6])", re.IGNORECASE)
 _MOST_COLUMNS = 256
-_NOT_TEXT = ("Fallback", "tracked-changes", "annotation", "del", "instrText")
-_SPACES = ("tab", "br", "cr", "s", "line-break")
+_NOT_TEXT = ("{*}Fallback", "{*}tracked-changes", "{*}annotation", "{*}del", "{*}instrText")
+_SPACES = ("{*}tab", "{*}br", "{*}cr", "{*}s", "{*}line-break")
 
 
 def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a .docx file with its headings, tables and notes."""
     with _open_parts(file) as parts:
-        root = _parse(parts, "word/document.xml")
-        levels = _style_levels(parts) if "word/styles.xml" in parts.namelist() else {}
-        outline = Outline()
-        _walk(root, outline, levels)
-        for name in ("word/footnotes.xml", "word/endnotes.xml"):
-            if name in parts.namelist():
-                _walk(_parse(parts, name), outline, levels)
-        title = _find_title(parts, "docProps/core.xml")
-    yield from _write(file, title, outline)
+        styles = _parse(parts, "word/styles.xml") if "word/styles.xml" in parts.namelist() else ()
+        notes = {"word/footnotes.xml", "word/endnotes.xml"}.intersection(parts.namelist())
+        roots = [_parse(parts, name) for name in ("word/document.xml", *sorted(notes, reverse=True))]
+        yield from _write(file, _find_title(parts, "docProps/core.xml"), roots, _style_levels(styles))
 
 
 def read_odt(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read an OpenDocument text (.odt), or the slides of a presentation (.odp)."""
     with _open_parts(file) as parts:
-        root = _parse(parts, "content.xml")
-        title = _find_title(parts, "meta.xml")
-        slides = list(root.iter("{*}page"))
-    if slides:
-        yield from _write_slides(file, title, slides)
-        return
-    outline = Outline()
-    _walk(root, outline, {})
-    yield from _write(file, title, outline)
+        root, title = _parse(parts, "content.xml"), _find_title(parts, "meta.xml")
+    slides = list(root.iter("{*}page"))
+    yield from _write_slides(file, title, slides) if slides else _write(file, title, [root], {})
 
 
 def read_pptx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
@@ -58,55 +54,40 @@ def read_pptx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
         targets = _relations(parts, "ppt/presentation.xml")
         slides = []
         for listed in _parse(parts, "ppt/presentation.xml").iter("{*}sldId"):
-            name = targets[_attribute(listed, "id", space=True)]
+            name = next(targets[value] for value in listed.attrib.values() if value in targets)
             slide = _parse(parts, name)
-            for notes in _relations(parts, name).values():
-                if "/notesSlides/" in notes:
-                    slide.append(_parse(parts, notes))
+            slide.extend(_parse(parts, each) for each in _relations(parts, name).values() if "/notesSlides/" in each)
             slides.append(slide)
-        title = _find_title(parts, "docProps/core.xml")
-    yield from _write_slides(file, "" if title == "PowerPoint Presentation" else title, slides)
+        yield from _write_slides(file, _find_title(parts, "docProps/core.xml"), slides)
 
 
 def read_epub(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read the chapters of a book in their order."""
     with _open_parts(file) as parts:
-        book = _attribute(next(_parse(parts, "META-INF/container.xml").iter("{*}rootfile")), "full-path")
+        book = next(_parse(parts, "META-INF/container.xml").iter("{*}rootfile")).get("full-path")
         package = _parse(parts, book)
-        title = _find_title(parts, book)
-        items = {_attribute(item, "id"): _attribute(item, "href") for item in package.iter("{*}item")}
+        items = {item.get("id"): item.get("href") for item in package.iter("{*}item")}
         outline = Outline()
         for listed in package.iter("{*}itemref"):
-            name = posixpath.normpath(
-                posixpath.join(posixpath.dirname(book), unquote(items[_attribute(listed, "idref")]))
-            )
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(book), unquote(items[listed.get("idref")])))
             if name in parts.namelist():
-                outline_page(parse_page(parts.read(name)), outline)
+                outline_page(parts.read(name), outline)
             else:
                 complain(f"the chapter {clean_line(name)} is missing")
-    yield from _write(file, title, outline)
+        yield from write_documents(file, _find_title(parts, book) or file.stem, outline, keep_small=True)
 
 
-@contextmanager
-def _open_parts(file: CorpusFile) -> Iterator[zipfile.ZipFile]:
-    start = file.content.read(64)
-    file.content.seek(0)
-    kind = file.name.rpartition(".")[2].lower()
-    if not start.strip():
-        raise Unreadable("is empty")
-    if start.startswith(b"\xd0\xcf\x11\xe0"):
-        raise Unreadable(f"is encrypted or in an old format of Office; save it as an open .{kind}")
-    try:
-        with zipfile.ZipFile(file.content) as parts:
-            yield parts
-    except (zipfile.BadZipFile, etree.LxmlError, LookupError, ValueError, StopIteration, RuntimeError) as problem:
-        raise Unreadable(f"is a broken or encrypted {kind}") from problem
+def _open_parts(file: CorpusFile) -> zipfile.ZipFile:
+    if file.content.read(4) == b"\xd0\xcf\x11\xe0":
+        kind = file.name.rpartition(".")[2].lower()
+        raise Unreadable(f"is encrypted or in an old format of Office; save it as a current .{kind}")
+    return zipfile.ZipFile(file.content)
 
 
 def _parse(parts: zipfile.ZipFile, name: str) -> Any:
     root = etree.fromstring(parts.read(name), etree.XMLParser(resolve_entities=False, no_network=True))
-    etree.strip_elements(root, *(f"{{*}}{each}" for each in _NOT_TEXT), with_tail=False)
-    for element in root.iter(*(f"{{*}}{each}" for each in _SPACES)):
+    etree.strip_elements(root, *_NOT_TEXT, with_tail=False)
+    for element in root.iter(*_SPACES):
         element.text = " "
     return root
 
@@ -114,48 +95,39 @@ def _parse(parts: zipfile.ZipFile, name: str) -> Any:
 def _relations(parts: zipfile.ZipFile, name: str) -> dict[str, str]:
     folder, base = posixpath.split(name)
     relations = f"{folder}/_rels/{base}.rels"
-    if relations not in parts.namelist():
-        return {}
-    listed = [(each.get("Id", ""), each.get("Target", "")) for each in _parse(parts, relations)]
-    return {key: posixpath.normpath(posixpath.join(folder, target)).lstrip("/") for key, target in listed}
+    listed = _parse(parts, relations) if relations in parts.namelist() else ()
+    return {
+        each.get("Id"): posixpath.normpath(posixpath.join(folder, each.get("Target"))).lstrip("/") for each in listed
+    }
 
 
 def _find_title(parts: zipfile.ZipFile, name: str) -> str:
-    found = _parse(parts, name).find(".//{http://purl.org/dc/elements/1.1/}title") if name in parts.namelist() else None
-    return clean_line("" if found is None else "".join(found.itertext()))
+    titles = _parse(parts, name).iter("{http://purl.org/dc/elements/1.1/}title") if name in parts.namelist() else ()
+    title = clean_line("".join(next(iter(titles), etree.Element("none")).itertext()))
+    return "" if title == "PowerPoint Presentation" else title
 
 
-def _attribute(element: Any, name: str, *, space: bool = False) -> str:
-    """Return an attribute by its local name, whatever its namespace (with `space`: one that has a namespace)."""
-    for key, value in element.attrib.items():
-        if etree.QName(key).localname == name and (not space or key[0] == "{"):
-            return str(value)
-    return ""
+def _attribute(element: Any, name: str) -> str:
+    """Return an attribute by its local name, whatever its namespace."""
+    return next((str(value) for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
 
 
-def _style_levels(parts: zipfile.ZipFile) -> dict[str, int]:
+def _style_levels(styles: Any) -> dict[str, int]:
     """Return the heading level of each paragraph style by its id; a style has that of the style that it is based on."""
     levels: dict[str, int] = {}
-    bases: dict[str, str] = {}
-    for style in _parse(parts, "word/styles.xml").iter("{*}style"):
-        own = _attribute(style, "styleId")
-        for part in style.iter("{*}name", "{*}basedOn", "{*}outlineLvl"):
-            name, value = etree.QName(part).localname, _attribute(part, "val")
-            heading = _HEADING.fullmatch(value)
-            if name == "basedOn":
-                bases[own] = value
-            elif name == "name" and (heading or value == "Title"):
-                levels[own] = int(heading[1]) if heading else 0
-            elif name == "outlineLvl" and value in "012345":
-                levels.setdefault(own, int(value) + 1)
-    for own, base in bases.items():
-        if own not in levels and base in levels:
-            levels[own] = levels[base]
+    for style in [*styles, *styles]:  # a style may come before the one that it is based on
+        parts = style.iter("{*}name", "{*}basedOn", "{*}outlineLvl")
+        values = {etree.QName(part).localname: _attribute(part, "val") for part in parts}
+        name, depth, base = (values.get(each, "") for each in ("name", "outlineLvl", "basedOn"))
+        if (heading := _HEADING.fullmatch(name)) or name == "Title":
+            levels[_attribute(style, "styleId")] = int(heading[1]) if heading else 0
+        elif depth in tuple("012345") or base in levels:
+            levels[_attribute(style, "styleId")] = int(depth) + 1 if depth in tuple("012345") else levels[base]
     return levels
 
 
 def _walk(element: Any, outline: Outline, levels: dict[str, int]) -> None:
-    """Add what stands below an element: paragraphs, headings and tables of any of the formats."""
+    """Add what is below an element: paragraphs, headings and tables of any of the formats."""
     for child in element.iterchildren(tag=etree.Element):
         name = etree.QName(child).localname
         if name in ("tbl", "table"):
@@ -173,17 +145,16 @@ def _walk(element: Any, outline: Outline, levels: dict[str, int]) -> None:
 def _level(paragraph: Any, name: str, levels: dict[str, int]) -> int | None:
     if name == "h":
         return min(int(_attribute(paragraph, "outline-level") or 1), 6)
-    own = next(paragraph.iter("{*}outlineLvl"), None)
-    if own is not None and _attribute(own, "val") in tuple("012345"):
-        return int(_attribute(own, "val")) + 1
-    style = next(paragraph.iter("{*}pStyle"), None)
-    return None if style is None else levels.get(_attribute(style, "val"))
+    for own in paragraph.iter("{*}outlineLvl"):
+        if _attribute(own, "val") in tuple("012345"):
+            return int(_attribute(own, "val")) + 1
+    return next((levels.get(_attribute(style, "val")) for style in paragraph.iter("{*}pStyle")), None)
 
 
 def _text(element: Any) -> str:
     """Return the text of a paragraph: what Microsoft's formats have in elements `t`, OpenDocument in all."""
-    runs = [each.text or "" for each in element.iter("{*}t", *(f"{{*}}{each}" for each in _SPACES))]
-    return "".join(runs if "openxmlformats" in (element.nsmap.get(element.prefix) or "") else element.itertext())
+    is_open = "openxmlformats" not in (element.nsmap.get(element.prefix) or "")
+    return "".join(element.itertext() if is_open else (each.text or "" for each in element.iter("{*}t", *_SPACES)))
 
 
 def _rows(table: Any) -> Iterator[list[str]]:
@@ -193,30 +164,30 @@ def _rows(table: Any) -> Iterator[list[str]]:
         cells: list[str] = []
         for cell in row.iterchildren("{*}tc", "{*}table-cell", "{*}covered-table-cell"):
             text = " ".join(" ".join(map(_text, cell.iter("{*}p", "{*}h"))).split())
-            wide, merged = next(cell.iter("{*}gridSpan"), None), next(cell.iter("{*}vMerge"), None)
-            if merged is not None and _attribute(merged, "val") != "restart" and len(cells) < len(above):
+            merged = [_attribute(each, "val") for each in cell.iter("{*}vMerge")]
+            if merged and merged[0] != "restart" and len(cells) < len(above):
                 text = above[len(cells)]
-            span = int(_attribute(cell if wide is None else wide, "gridSpan" if wide is None else "val") or 1)
-            cells += [text] * max(1, min(span, _MOST_COLUMNS - len(cells)))
+            spans = [_attribute(cell, "gridSpan"), *(_attribute(each, "val") for each in cell.iter("{*}gridSpan"))]
+            cells += [text] * max(1, min(int(next(filter(None, spans), 1)), _MOST_COLUMNS - len(cells)))
         yield cells
         above = cells
 
 
-def _write(file: CorpusFile, title: str, outline: Outline) -> Iterator[Document]:
-    if not outline.whole_text():
-        raise Unreadable("holds no text")
+def _write(file: CorpusFile, title: str, roots: Iterable[Any], levels: dict[str, int]) -> Iterator[Document]:
+    outline = Outline()
+    for root in roots:
+        _walk(root, outline, levels)
     tops = {section.path[0] for section in outline.sections if section.path}
-    title = title or (tops.pop() if len(tops) == 1 else file.stem)
-    yield from write_documents(file, title, outline, keep_small=True)
+    yield from write_documents(file, title or (tops.pop() if len(tops) == 1 else file.stem), outline, keep_small=True)
 
 
-def _write_slides(file: CorpusFile, title: str, slides: list[Any]) -> Iterator[Document]:
+def _write_slides(file: CorpusFile, title: str, slides: Iterable[Any]) -> Iterator[Document]:
     for number, slide in enumerate(slides, 1):
         outline = Outline()
         _walk(slide, outline, {})
-        text = outline.whole_text()
-        heading = clean_line(text.partition("\n")[0])
-        way = " > ".join(dict.fromkeys([title or file.stem, *([heading] if len(heading) <= 80 else [])]))
-        if text:
-            document = Document(file.name, way, text, file.source, place=f"slide {number}")
-            yield replace(document, metadata=(("slide", str(number)),))
+        document = make_document(
+            file, title or file.stem, outline.items(), place=f"slide {number}", metadata=(("slide", str(number)),)
+        )
+        heading = clean_line(document.text.partition("\n")[0])
+        way = dict.fromkeys([document.title, *([heading] if 0 < len(heading) <= 80 else [])])
+        yield replace(document, title=" > ".join(way))

@@ -1,17 +1,15 @@
-"""Tables of texts: JSON Lines, plain or gzipped, CSV and TSV, and workbooks. Every row is one document."""
+"""Tables: JSON Lines, plain or gzipped, CSV and TSV, workbooks, and tables in other files as text."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any
-
-from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from beliefrag.retrieval.documents import (
     Complain,
@@ -22,18 +20,20 @@ from beliefrag.retrieval.documents import (
     detect_encoding,
     make_storable,
 )
-from beliefrag.retrieval.readers.tables import find_header, write_row
 
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_CELL = 16 * 1024 * 1024
 _SAMPLE = 64 * 1024
+_NUMBER = re.compile(r"[-+(]?\s*[$€£]?\s*\d[\d.,:/ %\u00a0-]*\)?")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_HEADER_WITHIN = 20
 
 
 class BadRow(Exception):
     """A row that is not a document; the message is the reason."""
 
 
-def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> Document:
+def row_document(file: CorpusFile, row: Mapping[str, Any], place: str) -> Document:
     """Return the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`."""
     text, title, own = row.get("text"), row.get("title"), row.get("id")
     if not isinstance(text, str) or not make_storable(text).strip():
@@ -45,8 +45,7 @@ def row_document(file: CorpusFile, row: Mapping[str, Any], place: str = "") -> D
     identity = "" if own is None else str(own).strip()
     if not identity.isprintable() or len(identity.encode("utf-8", "replace")) > 400:
         raise BadRow("has an id that is not printable or too long")
-    own_id = bool(identity)
-    return Document(identity if own_id else file.name, clean_line(title or ""), text, file.source, own_id, place)
+    return Document(identity or file.name, clean_line(title or ""), text, file.source, bool(identity), place)
 
 
 def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
@@ -55,11 +54,11 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     lines = gzip.GzipFile(fileobj=file.content) if file.name.lower().endswith(".gz") else file.content
     try:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                try:
+            try:
+                if line.strip():
                     yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line, f"line {number}")
-                except BadRow as problem:
-                    complain(f"line {number} {problem}")
+            except BadRow as problem:
+                complain(f"line {number} {problem}")
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         if number == 0:
             raise Unreadable("is a broken gzip file") from problem
@@ -80,50 +79,38 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a .csv or .tsv file whose first row names the columns: `text`, `id`, `title`, or `column: value` pairs."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     sample = file.content.read(_SAMPLE)
-    if not sample.strip():
-        raise Unreadable("is empty")
     encoding = detect_encoding(sample, whole=len(sample) < _SAMPLE)
     file.content.seek(0)
-    header = sample.decode(encoding, "replace").partition("\n")[0]
-    delimiter = max(",\t;|", key=header.count)
+    delimiter = max(",\t;|", key=sample.decode(encoding, "replace").partition("\n")[0].count)
     with TextIOWrapper(file.content, encoding, "replace", newline="") as lines:
         rows = csv.reader(lines, delimiter=delimiter)
         try:
             columns = [clean_line(name) for name in next(rows, [])]
-            texts = {name.lower(): place for place, name in reversed(list(enumerate(columns)))}
+            names = [name.lower() for name in columns]
             # As a spreadsheet counts them: the row of names is the first.
             for number, row in enumerate(rows, 2):
-                if any(cell.strip() for cell in row):
-                    try:
-                        read = _text_row(file, texts, row) if "text" in texts else _pairs_row(file, columns, row)
-                        yield replace(read, place=f"row {number}")
-                    except BadRow as problem:
-                        complain(f"line {rows.line_num} {problem}")
+                try:
+                    if any(cell.strip() for cell in row) and "text" in names:
+                        # Of columns of the same name, the first counts.
+                        cells = list(zip(names, row, strict=False))
+                        yield row_document(file, dict(reversed(cells)), f"row {number}")
+                    elif pairs := write_row(columns, row):
+                        yield Document(file.name, file.stem, pairs, file.source, place=f"row {number}")
+                except BadRow as problem:
+                    complain(f"line {rows.line_num} {problem}")
         except csv.Error as problem:
             complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
 
 
-def _text_row(file: CorpusFile, places: dict[str, int], row: list[str]) -> Document:
-    known = [name for name in ("id", "title", "text") if places.get(name, len(row)) < len(row)]
-    return row_document(file, {name: row[places[name]] for name in known})
-
-
-def _pairs_row(file: CorpusFile, columns: list[str], row: list[str]) -> Document:
-    return Document(file.name, file.stem, write_row(columns, row), file.source)
-
-
 def read_sheets(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read a workbook. Every row is a document with the names of its columns; its title has sheet and caption."""
-    try:
-        with CalamineWorkbook.from_filelike(file.content) as book:
-            for name in book.sheet_names:
-                sheet = book.get_sheet_by_name(name)
-                rows = [[_write_cell(cell) for cell in row] for row in sheet.to_python()]
-                yield from _sheet_rows(file, clean_line(name), rows, (sheet.start or (0, 0))[0])
-    except PasswordError as problem:
-        raise Unreadable("is encrypted; remove its password first") from problem
-    except CalamineError as problem:
-        raise Unreadable("is a broken workbook") from problem
+    from python_calamine import CalamineWorkbook  # noqa: PLC0415
+
+    with CalamineWorkbook.from_filelike(file.content) as book:
+        for name in book.sheet_names:
+            sheet = book.get_sheet_by_name(name)
+            rows = [[_write_cell(cell) for cell in row] for row in sheet.to_python()]
+            yield from _sheet_rows(file, clean_line(name), rows, (sheet.start or (0, 0))[0])
 
 
 def _sheet_rows(file: CorpusFile, sheet: str, rows: list[list[str]], above: int) -> Iterator[Document]:
@@ -138,3 +125,46 @@ def _sheet_rows(file: CorpusFile, sheet: str, rows: list[list[str]], above: int)
 
 def _write_cell(cell: object) -> str:
     return clean_line(str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell))
+
+
+def find_header(rows: Sequence[Sequence[str]], *, is_sheet: bool = False) -> tuple[str, int]:
+    """Return the caption above a table's header and the place of the header in the rows, -1 where it has none.
+
+    A header is the first row that is as full as the others and has no number but years. Outside a spreadsheet, a row of
+    two names counts only if there are numbers below: it may as well be the first of several pairs.
+    """
+    filled = [[cell for cell in row if cell] for row in rows[:_HEADER_WITHIN]]
+    widest = max(map(len, filled), default=0)
+    place = next((at for at, cells in enumerate(filled) if 2 * len(cells) > widest), 0)
+    caption = clean_line(" ".join(cell for cells in filled[:place] for cell in dict.fromkeys(cells)))
+    names = filled[place] if filled else []
+    is_header = (
+        len(set(names)) == len(names) > 1
+        and place + 1 < len(rows)
+        and all(_YEAR.fullmatch(cell) or not _NUMBER.fullmatch(cell) for cell in names)
+    )
+    if is_header and not is_sheet and widest < 3:
+        is_header = any(_NUMBER.fullmatch(cell) for cells in filled[place + 1 :] for cell in cells)
+    return caption, place if is_header else -1
+
+
+def write_row(header: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a row as `name: value` pairs; without a header, as values."""
+    pairs = []
+    for place, cell in enumerate(cells):
+        if value := " ".join(cell.split()):
+            name = (header[place] if place < len(header) else "") or f"column {place + 1}"
+            pairs.append(f"{name}: {value}" if header else value)
+    return "; ".join(pairs)
+
+
+def write_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as paragraphs: its caption, then its rows."""
+    caption, header = find_header(rows)
+    if header < 0:
+        lines = [" | ".join(dict.fromkeys(cell for cell in row if cell)) for row in rows]
+    else:
+        # What stands in a first column without a name is what the row is about.
+        names = [rows[header][0] or "row", *rows[header][1:]]
+        lines = [caption, *(write_row(names, row).removeprefix("row: ") for row in rows[header + 1 :])]
+    return "\n\n".join(clean for line in lines if (clean := line.strip()))

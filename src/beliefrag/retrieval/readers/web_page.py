@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_line, decode, read_content
-from beliefrag.retrieval.readers.text_files import ENTRY, Outline, write_documents
+from beliefrag.retrieval.documents import Complain, CorpusFile, Document, clean_line, decode
+from beliefrag.retrieval.readers.sections import ENTRY, Outline, write_documents
 
 _UNSEEN = re.compile("script|style|template|noscript|head|svg|math|iframe|object|canvas|audio|video")
 _INLINE = re.compile(
@@ -22,84 +23,57 @@ _HEADING = re.compile("h[1-6]")
 
 def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     """Read an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
-    data = read_content(file)
+    data = file.content.read()
     declared = _CHARSET.search(data, 0, 4096)
-    root = parse_page(decode(data, declared[1].decode() if declared else "").encode())
     outline = Outline()
-    outline_page(root, outline)
-    title = next(
-        (line for place in ("head/title", ".//h1") for line in map(_element_line, root.iterfind(place)) if line),
-        file.stem,
-    )
-    yield from write_documents(file, title, outline)
+    root = outline_page(decode(data, declared[1].decode() if declared else "").encode(), outline)
+    titles = (_element_line(each) for place in ("head/title", ".//h1") for each in root.iterfind(place))
+    yield from write_documents(file, next(filter(None, titles), file.stem), outline)
 
 
-def parse_page(text: bytes) -> etree._Element:
-    """Return the elements of a page in UTF-8."""
-    parser = etree.HTMLParser(
-        encoding="utf-8", no_network=True, huge_tree=False, recover=True, remove_comments=True, remove_pis=True
-    )
-    try:
-        root = etree.fromstring(text, parser)
-    except etree.XMLSyntaxError as problem:
-        raise Unreadable("holds no HTML") from problem
-    if root is None:
-        raise Unreadable("holds no HTML")
-    return root
-
-
-def _element_line(element: etree._Element) -> str:
-    return clean_line("".join(element.itertext()))
-
-
-def outline_page(root: etree._Element, outline: Outline) -> None:
-    """Add the visible text to an outline, cut at headings and at the entries of lists of definitions."""
+def outline_page(page: bytes, outline: Outline) -> Any:
+    """Add the visible text of a page in UTF-8, cut at headings and entries of lists, and return its root element."""
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, recover=True, remove_comments=True, remove_pis=True)
+    root = etree.fromstring(page, parser)
     unseen = lists = 0
     heading: list[str] | None = None
     for event, element in etree.iterwalk(root, events=("start", "end")):
-        tag = element.tag if isinstance(element.tag, str) else ""
-        level = _heading_level(tag, lists)
-        if tag == "dl" and event == "end":
+        tag, begins = str(element.tag), event == "start"
+        if tag == "dl" and not begins:
             outline.end(ENTRY + lists - 1)
-        lists += (tag == "dl") * (1 if event == "start" else -1)
-        if level and not unseen:
-            if event == "start" and heading is None:
+        lists += (tag == "dl") * (1 if begins else -1)
+        if (tag == "dt" or _HEADING.fullmatch(tag)) and not unseen:
+            if begins and heading is None:
                 heading = []
-            elif event == "end" and heading is not None:
-                outline.begin(level, "".join(heading))
+            elif not begins and heading is not None:
+                outline.begin(ENTRY + max(lists, 1) - 1 if tag == "dt" else int(tag[1]), "".join(heading))
                 heading = None
         put = outline.add if heading is None else heading.append
-        # An element that is not known to be inline is a block, so that words of two blocks never run together.
+        # An element that is not known to be inline is a block so that words of two blocks never run together.
         if not _INLINE.fullmatch(tag):
             put("\n\n")
         elif tag in ("td", "th"):
             put(" ")
-        hides = _UNSEEN.fullmatch(tag) is not None
-        if event == "start":
-            unseen += hides
-            if not unseen:
-                _mark_places(outline, element, tag)
-            if tag == "br":
-                put("\n")
-            text = element.text
-        else:
-            unseen -= hides
-            text = element.tail
-        if text and not unseen:
+        elif tag == "br" and begins:
+            put("\n")
+        unseen += (_UNSEEN.fullmatch(tag) is not None) * (1 if begins else -1)
+        if unseen:
+            continue
+        if begins:
+            _mark_places(outline, element, tag)
+        if text := element.text if begins else element.tail:
             put(text if tag == "pre" else _SPACE.sub(" ", text))
+    return root
 
 
-def _mark_places(outline: Outline, element: etree._Element, tag: str) -> None:
+def _element_line(element: Any) -> str:
+    return clean_line("".join(element.itertext()))
+
+
+def _mark_places(outline: Outline, element: Any, tag: str) -> None:
     """Record the anchors of an element, and its target if it is a link."""
     for name in dict.fromkeys((element.get("id"), element.get("name") if tag == "a" else None)):
         if name:
             outline.mark(anchor=name)
-    target = element.get("href") if tag == "a" else None
-    if target:
+    if tag == "a" and (target := element.get("href")):
         outline.mark(target=target, words=_element_line(element))
-
-
-def _heading_level(tag: str, lists: int) -> int:
-    if tag == "dt":
-        return ENTRY + max(lists, 1) - 1
-    return int(tag[1]) if _HEADING.fullmatch(tag) else 0

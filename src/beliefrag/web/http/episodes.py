@@ -18,7 +18,7 @@ from beliefrag.types import Turn
 from beliefrag.web.answers import answer_record
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import ClientDisconnected, request_record
-from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, Waiting
+from beliefrag.web.service import AnswerService, EpisodeObserver, EpisodeTask, Waiting, answer_key
 
 if TYPE_CHECKING:
     from beliefrag.web.page import AskPage
@@ -84,9 +84,8 @@ class HttpContext:
             observers.append(self.make_observer(request.headers))
         if self.page is not None:
             observers.append(self.page.episodes.begin(record.request_id))
-        task = EpisodeTask(
-            self.service, question, assembly, observers, request.receive, history=history, request_id=record.request_id
-        )
+        key = answer_key(request.scope, record.request_id)
+        task = EpisodeTask(self.service, question, assembly, observers, request.receive, history=history, key=key)
         handed_over = False
         try:
             # Until there is a place in the queue, a refusal can still be a status.

@@ -100,6 +100,7 @@ def create_app(
         from beliefrag.web.page import page_routes  # noqa: PLC0415 (slow to load)
         from beliefrag.web.view.view_app import create_view_app  # noqa: PLC0415 (slow to load)
 
+        service.feedback = context.page.feedback.path
         app.include_router(page_routes(context.page, service))
         # Last, because it takes all addresses that are left: those of the viewer.
         app.mount("/", create_view_app(context.page.episodes))
@@ -117,7 +118,7 @@ class AskBody(StrictBody):
 
     question: str = Field(
         min_length=1,
-        description="What to answer from the documents.",
+        description="The question to answer from the documents.",
         examples=["Who approves travel above the limit?"],
     )
     history: History = ()
@@ -161,7 +162,7 @@ def _ask_route(context: HttpContext) -> Any:
         assembly = await asyncio.to_thread(assembly_for_request, context.service, body.settings, request.scope)
         form = _EventForm(request_record(request.scope).request_id)
         stream = EVENT_STREAM in request.headers.get("accept", "")
-        history = read_history(body.history, context.service, assembly)
+        history = read_history(body.history, context.service, request.scope)
         return await context.respond(request, question, assembly, form, stream=stream, history=history)
 
     return ask

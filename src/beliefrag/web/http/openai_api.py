@@ -6,6 +6,7 @@ is named in the reply.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from beliefrag.types import Turn
 from beliefrag.web.http.episodes import EVENT_STREAM, HttpContext, ReplyForm, encode_event
 from beliefrag.web.problems import AsciiJson, HttpProblem
 from beliefrag.web.request_log import request_record
-from beliefrag.web.request_settings import check_question
+from beliefrag.web.request_settings import RequestSettings, assembly_for_request, check_question
 from beliefrag.web.service import Waiting
 
 _CHAT_PATH = "/v1/chat/completions"
@@ -35,7 +36,7 @@ _CHANGES_REPLY = {"n", "tools", "tool_choice", "functions", "function_call", "lo
 _CHANGES_REPLY |= {"response_format", "modalities", "audio", "web_search_options"}
 _HARMLESS: tuple[Any, ...] = (False, 0, [], {}, "none", "auto", ["text"], {"type": "text"})
 """The values with which the parameters above do not change the reply."""
-_USED = {"model", "messages", "stream", "stream_options"}
+_USED = {"model", "messages", "stream", "stream_options", "settings"}
 _USAGE = {"prompt_tokens": "tokens_in", "completion_tokens": "tokens_out", "total_tokens": "tokens"}
 
 
@@ -56,10 +57,11 @@ class ChatBody(BaseModel):
     model: str
     messages: Annotated[
         list[ChatMessage],
-        Field(min_length=1, description="The last one, by the user, is answered in view of the earlier ones."),
+        Field(min_length=1, description="The last one must be the user's; earlier ones are its context."),
     ]
     stream: bool | None = None
     stream_options: dict[str, Any] | None = None
+    settings: Annotated[RequestSettings | None, Field(description="As in `/v1/ask`, which OpenAI's API lacks.")] = None
 
 
 class _CompletionForm(ReplyForm):
@@ -124,8 +126,8 @@ def openai_routes(context: HttpContext) -> APIRouter:
         question, history, skipped = _read_messages(body.messages)
         form = _CompletionForm(request, body, ignored + skipped)
         check_question(question, service, field="messages")
-        assembly, stream = service.assembly_for(request.scope), bool(body.stream)
-        return await context.respond(request, question, assembly, form, stream=stream, history=history)
+        assembly = await asyncio.to_thread(assembly_for_request, service, body.settings, request.scope)
+        return await context.respond(request, question, assembly, form, stream=bool(body.stream), history=history)
 
     @router.get("/v1/models", summary="The model to ask for")
     async def models() -> Response:

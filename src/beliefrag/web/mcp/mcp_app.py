@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from fastapi import FastAPI
+from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette.sse import AppStatus
@@ -19,7 +22,7 @@ from beliefrag.web.request_log import RequestLog
 from beliefrag.web.service import AnswerService
 
 _MAX_SESSIONS = 256
-"""How many sessions of earlier protocols may be open."""
+"""How many sessions of earlier protocols may be open; a new one then ends the one that was used longest ago."""
 _SESSION_IDLE_SECONDS = 300.0
 """Seconds after which a session without a request ends."""
 
@@ -36,12 +39,12 @@ def create_mcp_app(
     # The library would end running calls at once. They have the grace period, and our server ends the other streams.
     AppStatus.enable_automatic_graceful_drain = False
     limits = service.limits
-    manager = StreamableHTTPSessionManager(
+    manager = _Sessions(
         create_mcp_server(service),
         security_settings=_transport_security(host, allowed_hosts),
         max_request_body_size=limits.request_bytes,
         session_idle_timeout=_SESSION_IDLE_SECONDS,
-        max_sessions=_MAX_SESSIONS,
+        max_sessions=_MAX_SESSIONS + limits.connections,
     )
 
     @contextlib.asynccontextmanager
@@ -58,6 +61,18 @@ def create_mcp_app(
     app.add_middleware(ServerAuth, hosts=hosts, token=token, readers=readers)
     app.add_middleware(RequestLog)
     return app
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """Ends the session that has been idle for the longest time when there are too many: no client is locked out."""
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        scopes = [each.idle_scope for each in self._server_instances.values() if each.idle_scope is not None]
+        # A session has a deadline while no request of it is served.
+        idle = [scope for scope in scopes if scope.deadline < math.inf and not scope.cancel_called]
+        if idle and len(scopes) >= _MAX_SESSIONS:
+            min(idle, key=lambda scope: scope.deadline).cancel()
+        return super()._admit_session(requestor)
 
 
 def _transport_security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:

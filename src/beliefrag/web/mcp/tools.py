@@ -49,7 +49,7 @@ from beliefrag.web.request_settings import (
     read_history,
 )
 from beliefrag.web.search import SearchArguments, SearchDesk, SearchReply
-from beliefrag.web.service import AnswerService, EpisodeTask, Waiting
+from beliefrag.web.service import AnswerService, EpisodeTask, Waiting, answer_key
 
 _log = logging.getLogger(__name__)
 _Context = ServerRequestContext[Any, Any]
@@ -130,7 +130,7 @@ class _Tools:
             if record.outcome is None:
                 record.refused = problem.code
         except ClientDisconnected:
-            record.outcome, problem = "gone", HttpProblem(499, "gone", "The client left.")
+            record.outcome, problem = "gone", HttpProblem(499, "gone", "The client disconnected.")
         except BeliefRAGError as error:
             record.refused, record.error = type(error).__name__, mask_credentials(error.message)
             problem = problem_of_failure(record.refused)
@@ -150,7 +150,8 @@ class _Tools:
         arguments = _read_arguments(AskArguments, given)
         question = check_question(arguments.question, service)
         wanted = arguments if len(given) > 1 else None
-        assembly = await asyncio.to_thread(assembly_for_request, service, wanted, _scope_of(context))
+        scope = _scope_of(context)
+        assembly = await asyncio.to_thread(assembly_for_request, service, wanted, scope)
         messages = 0
 
         async def report(event: Progress | Waiting) -> None:
@@ -161,10 +162,9 @@ class _Tools:
                     await context.session.report_progress(messages, message=message)
 
         receive = getattr(context.request, "receive", _wait_forever)
-        history = read_history(arguments.history, service, assembly)
-        task = EpisodeTask(
-            service, question, assembly, [record], receive, history=history, request_id=record.request_id
-        )
+        history = read_history(arguments.history, service, scope)
+        key = answer_key(scope, record.request_id)
+        task = EpisodeTask(service, question, assembly, [record], receive, history=history, key=key)
         try:
             answer = answer_record(await task.wait(report), service, record.request_id)
             del answer["steps"]  # progress notifications have them, and an agent has to read what it gets
@@ -179,7 +179,7 @@ class _Tools:
 
 
 def _scope_of(context: _Context) -> Mapping[str, Any]:
-    """Return the scope of the request that a call came in; over a pipe there is none."""
+    """Return the scope of the request that a call came in; empty over a pipe."""
     return getattr(context.request, "scope", None) or {}
 
 

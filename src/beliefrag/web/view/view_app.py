@@ -158,7 +158,7 @@ class ViewServer:
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise ViewError(f"The server at port {self.port} did not begin.")
+                raise ViewError(f"The server at port {self.port} did not start.")
             time.sleep(0.01)
         return self
 

@@ -10,9 +10,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from beliefrag.methods import METHODS
-from beliefrag.report.figure import draw_interval, figure_svg, open_figure
+from beliefrag.report.figure import draw_interval, figure_svg, label_axes, open_figure
 from beliefrag.report.published import MARK, PublishedTable, published_tables
-from beliefrag.report.table import Block, CellValue, Heading, Page, PageLink, Picture, Table, format_number
+from beliefrag.report.table import Block, CellValue, Heading, Page, Picture, Table, format_number
 from beliefrag.runs.statistics import Estimate
 from beliefrag.runs.summary import MEAN, MEASURES, Cell, Summary
 
@@ -28,6 +28,7 @@ _A4 = (11.7, 8.3)
 _LINES = 46
 _CHARACTERS = 130
 _ABOVE_TABLE = 8
+_LARGE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def shade_of(change: float) -> str:
     return (_GAINS if change > 0 else _LOSSES)[size - 1] if size else ""
 
 
-def tables_beside_paper(summary: Summary, backbone: str = "") -> Iterator[Table]:
+def tables_with_paper(summary: Summary, backbone: str = "") -> Iterator[Table]:
     """Yield the paper's tables of a backbone, or all: in each cell ours, theirs and the difference.
 
     A table that has none of our datasets, methods or measures is left out.
@@ -61,10 +62,10 @@ def tables_beside_paper(summary: Summary, backbone: str = "") -> Iterator[Table]
         # A table of means says nothing where not all of its sets are here.
         is_whole = bool(table.datasets) or set(over) <= set(summary.run.datasets)
         if is_whole and backbone in ("", table.backbone) and any(cell.dataset in over for cell in known):
-            yield _set_beside(table, over, summary, cells)
+            yield _compare_with_paper(table, over, summary, cells)
 
 
-def _set_beside(
+def _compare_with_paper(
     table: PublishedTable, over: Sequence[str], summary: Summary, cells: Mapping[tuple[str, str], Cell]
 ) -> Table:
     scale = 1000.0 if table.unit.startswith("thousands") else 1.0
@@ -104,7 +105,7 @@ def _find_number(
     return cell.measures[metric]
 
 
-def draw_beside(values: Sequence[tuple[str, Estimate | None, float]], title: str) -> Drawn | None:
+def draw_comparison(values: Sequence[tuple[str, Estimate | None, float]], title: str) -> Drawn | None:
     """Draw what a study found, with its interval, beside what the paper printed; None without anything of ours."""
     shown = [(what, ours, theirs) for what, ours, theirs in values if ours is not None]
     if not shown:
@@ -113,12 +114,14 @@ def draw_beside(values: Sequence[tuple[str, Estimate | None, float]], title: str
     axes = figure.subplots()
     for place, (_, ours, theirs) in enumerate(reversed(shown)):
         draw_interval(axes, ours, place, "0.4", upright=False)
-        named = place == 0
-        axes.plot([ours.value], [place], "o", color="black", label="ours" if named else "")
-        axes.plot([theirs], [place], "D", mfc="white", mec="black", label="theirs" if named else "")
+        axes.plot([ours.value], [place], "o", color="black", label="" if place else "ours")
+        axes.plot([theirs], [place], "D", mfc="white", mec="black", label="" if place else "theirs")
     axes.set_yticks(range(len(shown)), [textwrap.fill(what, 60) for what, _, _ in reversed(shown)], fontsize=8)
-    axes.grid(color="0.92")
-    axes.set_title(title, fontsize=11)
+    label_axes(axes, title)
+    # Shares stay readable beside counts.
+    if max(theirs for _, _, theirs in shown) > _LARGE:
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_xlim(left=0)
     axes.legend(fontsize=8, frameon=False)
     return Drawn(figure, f"{title}: ours (circle, 95 % interval) beside the paper's value (diamond).")
 
@@ -170,11 +173,11 @@ def _write_pdf(path: Path, parts: Sequence[Part]) -> None:
                     pdf.savefig(_draw_table(part, [*lines, *textwrap.wrap(part.caption, _CHARACTERS)]))
                     lines.clear()
                 case Drawn(figure, caption):
-                    flush()
-                    pdf.savefig(figure)
-                    lines += textwrap.wrap(caption, _CHARACTERS)
-                case Table() | Picture() | PageLink():
-                    pass
+                    # The page grows by the text above the figure: a caption never has a page to itself.
+                    text = "\n".join([*lines, *textwrap.wrap(caption, _CHARACTERS)])
+                    figure.text(0, 1.02, text.replace("$", r"\$"), va="bottom", fontsize=9)
+                    pdf.savefig(figure, bbox_inches="tight")
+                    lines.clear()
         flush()
 
 

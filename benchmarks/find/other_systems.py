@@ -1,0 +1,86 @@
+"""Writes docs/results/other_systems.md: what retrieval finds and costs, beside other systems.
+
+    python -m benchmarks.find.other_systems
+
+The numbers come from leave_one_out.json, find.json, linked_cost.json and other_systems.json. What
+`benchmarks.find.leave_one_out` adds for another retriever, or for what another system ranked, is one more row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from beliefrag.report.table import format_number
+from beliefrag.runs.statistics import Estimate, mean_estimate
+from benchmarks.find.mixed_corpus import MULTI_HOP
+from benchmarks.find.tables import NAMES, TITLES
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+MARK = "<!-- What follows was written by benchmarks/find/other_systems.py. -->\n"
+
+
+def main() -> None:
+    """Run it."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    page = RESULTS / "other_systems.md"
+    page.write_text(page.read_text("utf-8").partition(MARK)[0] + MARK + write_tables(), encoding="utf-8")
+
+
+def write_tables() -> str:
+    """Return both tables: each set in its own corpus, and all sets in one."""
+    head = [*(NAMES[name] for name in MULTI_HOP), "indexing", "a search"]
+    lines = ["", "## Each set in its own corpus", "", _row("", head), _row("---", ["---"] * len(head))]
+    lines += [*_own_corpora(), "", "## One corpus of all sets", ""]
+    lines += [_row("", head), _row("---", ["---"] * len(head)), *_mixed_corpus(), ""]
+    return "\n".join(lines)
+
+
+def _own_corpora() -> Iterator[str]:
+    held = _read("leave_one_out.json")
+    systems = list(held[MULTI_HOP[0]]["systems"])
+    found = {one: [held[name]["systems"].get(one) for name in MULTI_HOP] for one in systems}
+    counts = [len(held[name]["systems"]["bm25"]["values"]["recall"]) for name in MULTI_HOP]
+    sizes = [f"{n}; {held[name]['passages']:,}" for n, name in zip(counts, MULTI_HOP, strict=True)]
+    yield _row("questions; passages", [*sizes, "", ""])
+    for system, each in found.items():
+        cells = [format_number(mean_estimate(one["values"]["recall"])) if one else "" for one in each]
+        indexing = "; ".join(f"{one['index_seconds']:.1f}" if one else "-" for one in each)
+        search = "; ".join(f"{one['search_milliseconds']:.1f}" if one else "-" for one in each)
+        yield _row("BM25" if system == "bm25" else system, [*cells, f"{indexing} s", f"{search} ms"])
+    theirs = _read("other_systems.json")["hipporag2"]
+    sizes = [f"{theirs['questions'][name]:,}; {theirs['passages'][name]:,}" for name in MULTI_HOP]
+    yield _row("*published with HippoRAG 2:* questions; passages", [*sizes, "", ""])
+    for system, recall in theirs["recall"].items():
+        yield _row(f"*published:* {system}", [*(f"{recall[name]:.3f}" for name in MULTI_HOP), *theirs["cost"][system]])
+
+
+def _mixed_corpus() -> Iterator[str]:
+    found, cost = _read("find.json"), _read("linked_cost.json")
+    parts = found["parts"]["not fitted on"]
+    vectors = found["passages"] * _read("other_systems.json")["dense"]["milliseconds_a_passage"] / 1000
+    indexing = {
+        "bm25": cost["indexing"]["bm25"]["processor"],
+        "dense": vectors,
+        "hybrid": vectors + cost["indexing"]["bm25"]["processor"],
+        "linked": cost["indexing"]["linked"]["processor"],
+    }
+    searches = {"linked": f"{cost['search']['processor_p50_ms']} ms"}
+    for system, title in TITLES.items():
+        recall = (Estimate(*(parts[name][system]["recall"][e] for e in ("value", "low", "high"))) for name in MULTI_HOP)
+        yield _row(title, [*map(format_number, recall), f"{indexing[system]:,.0f} s", searches.get(system, "")])
+
+
+def _row(title: str, cells: Iterable[str]) -> str:
+    return "|".join(["", title, *cells, ""])
+
+
+def _read(name: str) -> Any:
+    return json.loads((RESULTS / name).read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    main()
