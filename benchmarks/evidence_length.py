@@ -4,7 +4,8 @@
 
 The questions are the first of each set of `benchmarks.reads` that are not held out, so their reads at 150 words are
 cached; those at the other lengths are new. A set is measured with the lengths that were best on the others. Give the
-command again to resume.
+command again to resume. With `--replay` no model is asked: import `docs/results/reads_replies.jsonl.gz` and
+`docs/results/evidence_length_replies.jsonl.gz` first.
 """
 
 from __future__ import annotations
