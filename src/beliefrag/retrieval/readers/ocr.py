@@ -11,15 +11,15 @@ from typing import Any
 
 from PIL import Image
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_text, make_document
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_text
 
 _NEEDS = "is a picture of text; install beliefrag[ocr] or tesseract to read it"
 
 
-def read_picture(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_picture(file: CorpusFile) -> Iterator[Document]:
     """Read the text in a picture."""
     with Image.open(file.content) as picture:
-        yield make_document(file, file.stem, [recognize(picture.convert("L"))], place="picture")
+        yield file.document("", [recognize(picture.convert("L"))], place="picture")
 
 
 def recognize(picture: Image.Image) -> str:

@@ -11,15 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from beliefrag.retrieval.documents import (
-    Complain,
-    CorpusFile,
-    Document,
-    Unreadable,
-    clean_line,
-    detect_encoding,
-    make_storable,
-)
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_line, detect_encoding, make_storable
 
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_CELL = 16 * 1024 * 1024
@@ -29,26 +21,25 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _HEADER_WITHIN = 20
 
 
-class BadRow(Exception):
-    """A row that is not a document; the message is the reason."""
-
-
 def row_document(file: CorpusFile, row: Mapping[str, Any], place: str) -> Document:
-    """Return the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`."""
+    """Return the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`.
+
+    `Unreadable` says why a row is none.
+    """
     text, title, own = row.get("text"), row.get("title"), row.get("id")
     if not isinstance(text, str) or not make_storable(text).strip():
-        raise BadRow("has no text")
+        raise Unreadable("has no text")
     if not isinstance(title, str | None):
-        raise BadRow("has a title that is not text")
+        raise Unreadable("has a title that is not text")
     if not isinstance(own, str | int | None) or isinstance(own, bool):
-        raise BadRow("has an id that is neither text nor a whole number")
+        raise Unreadable("has an id that is neither text nor a whole number")
     identity = "" if own is None else str(own).strip()
     if not identity.isprintable() or len(identity.encode("utf-8", "replace")) > 400:
-        raise BadRow("has an id that is not printable or too long")
+        raise Unreadable("has an id that is not printable or too long")
     return Document(identity or file.name, clean_line(title or ""), text, file.source, bool(identity), place)
 
 
-def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_jsonl(file: CorpusFile) -> Iterator[Document]:
     """Read a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
     number = 0
     lines = gzip.GzipFile(fileobj=file.content) if file.name.lower().endswith(".gz") else file.content
@@ -57,25 +48,25 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             try:
                 if line.strip():
                     yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line, f"line {number}")
-            except BadRow as problem:
-                complain(f"line {number} {problem}")
+            except Unreadable as problem:
+                file.complain(f"line {number} {problem.message}")
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         if number == 0:
             raise Unreadable("is a broken gzip file") from problem
-        complain(f"the gzip data ends or breaks after line {number}")
+        file.complain(f"the gzip data ends or breaks after line {number}")
 
 
 def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        raise BadRow("is not valid JSON") from None
+        raise Unreadable("is not valid JSON") from None
     if not isinstance(row, dict):
-        raise BadRow("is not a JSON object")
+        raise Unreadable("is not a JSON object")
     return row_document(file, row, place)
 
 
-def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_table(file: CorpusFile) -> Iterator[Document]:
     """Read a .csv or .tsv file whose first row names the columns: `text`, `id`, `title`, or `column: value` pairs."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     sample = file.content.read(_SAMPLE)
@@ -96,13 +87,13 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
                         yield row_document(file, dict(reversed(cells)), f"row {number}")
                     elif pairs := write_row(columns, row):
                         yield Document(file.name, file.stem, pairs, file.source, place=f"row {number}")
-                except BadRow as problem:
-                    complain(f"line {rows.line_num} {problem}")
+                except Unreadable as problem:
+                    file.complain(f"line {rows.line_num} {problem.message}")
         except csv.Error as problem:
-            complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
+            file.complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
 
 
-def read_sheets(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_sheets(file: CorpusFile) -> Iterator[Document]:
     """Read a workbook. Every row is a document with the names of its columns; its title has sheet and caption."""
     from python_calamine import CalamineWorkbook  # noqa: PLC0415
 

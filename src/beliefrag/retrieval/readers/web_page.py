@@ -8,8 +8,8 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, clean_line, decode
-from beliefrag.retrieval.readers.sections import ENTRY, Outline, write_documents
+from beliefrag.retrieval.documents import CorpusFile, Document, clean_line, decode
+from beliefrag.retrieval.readers.sections import ENTRY, Outline
 
 _UNSEEN = re.compile("script|style|template|noscript|head|svg|math|iframe|object|canvas|audio|video")
 _INLINE = re.compile(
@@ -21,14 +21,14 @@ _SPACE = re.compile(r"\s+")
 _HEADING = re.compile("h[1-6]")
 
 
-def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_web_page(file: CorpusFile) -> Iterator[Document]:
     """Read an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
     data = file.content.read()
     declared = _CHARSET.search(data, 0, 4096)
     outline = Outline()
     root = outline_page(decode(data, declared[1].decode() if declared else "").encode(), outline)
     titles = (_element_line(each) for place in ("head/title", ".//h1") for each in root.iterfind(place))
-    yield from write_documents(file, next(filter(None, titles), file.stem), outline)
+    yield from outline.documents(file, next(filter(None, titles), ""))
 
 
 def outline_page(page: bytes, outline: Outline) -> Any:
