@@ -34,8 +34,6 @@ _MOST_LINKS = 100
 _ENOUGH = 60
 _REMNANT = 25
 _LONGEST_LINE = 300
-_NAME = re.compile(r"[^\W\d]\w{0,39}")
-"""A name of metadata. No sign of a filter is in it."""
 _SAMPLE = 256 * 1024
 _DEEPEST = 4
 
@@ -410,7 +408,8 @@ def cut_document(document: Document) -> Iterator[ReadPassage]:
     many other characters as the passages before have: that is how its place is found.
     """
     ending = _ending_of(document.source)[1:]
-    metadata = clean_metadata([("type", _TYPES.get(ending, ending)), *document.metadata])
+    about = [("type", _TYPES.get(ending, ending)), *document.metadata]
+    metadata = tuple(dict.fromkeys((name, value) for name, value in about if value))
     if not document.own_id and "language" not in dict(metadata) and (language := detect_language(document.text)):
         metadata = (*metadata, ("language", language))
     is_whole = document.own_id and _fits_row(document.text)
@@ -441,12 +440,6 @@ def _write_links(marks: Sequence[Mark]) -> str:
     links = [(mark.target, mark.words) for mark in marks if mark.anchor is None]
     content = {"anchors": anchors[:_MOST_ANCHORS], "links": links[:_MOST_LINKS]}
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")) if marks else ""
-
-
-def clean_metadata(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return names in small letters with values on one line, each pair once; leave out what cannot be a name."""
-    cleaned = ((name.strip().lower(), clean_line(value)) for name, value in pairs)
-    return tuple(dict.fromkeys((name, value) for name, value in cleaned if _NAME.fullmatch(name) and value))
 
 
 def _fits_row(text: str) -> bool:
