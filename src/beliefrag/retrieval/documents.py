@@ -137,6 +137,20 @@ class CorpusFile:
         text = "\n\n".join(block for each in _BLANK_LINES.split("".join(texts)) if (block := each.strip()))
         return Document(self.name, title or self.stem, text, self.source, places=places, **about)
 
+    def read_part(self, name: str, load: Callable[[], bytes], inside: str) -> Iterator[Document]:
+        """Read a file in this one; one that cannot be read is reported and left out."""
+        try:
+            if format_of(name) is None:
+                raise Unreadable("has a format that is not read")
+            if self.depth == _DEEPEST:
+                raise Unreadable("is nested in too many archives")
+            with _name_failures(name):
+                part = replace(self, name=f"{self.name}/{name}", content=BytesIO(load()), depth=self.depth + 1)
+            for document in reader_for(name)(part, lambda what: self.complain(f"{name}: {what}")):
+                yield document.put_inside(inside)
+        except Unreadable as problem:
+            self.complain(f"{name} {problem.message}")
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -224,21 +238,6 @@ def reader_for(name: str) -> Callable[[CorpusFile, Complain], Iterator[Document]
             yield from reader(replace(file, complain=complain))
 
     return read
-
-
-def read_part(file: CorpusFile, name: str, load: Callable[[], bytes], inside: str) -> Iterator[Document]:
-    """Read a file in another one; one that cannot be read is reported and left out."""
-    try:
-        if format_of(name) is None:
-            raise Unreadable("has a format that is not read")
-        if file.depth == _DEEPEST:
-            raise Unreadable("is nested in too many archives")
-        with _name_failures(name):
-            part = replace(file, name=f"{file.name}/{name}", content=BytesIO(load()), depth=file.depth + 1)
-        for document in reader_for(name)(part, lambda what: file.complain(f"{name}: {what}")):
-            yield document.put_inside(inside)
-    except Unreadable as problem:
-        file.complain(f"{name} {problem.message}")
 
 
 @contextmanager

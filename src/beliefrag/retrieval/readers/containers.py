@@ -14,15 +14,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from beliefrag.retrieval.documents import (
-    CorpusFile,
-    Document,
-    Unreadable,
-    clean_line,
-    clean_text,
-    printable_path,
-    read_part,
-)
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_line, clean_text, printable_path
 from beliefrag.retrieval.readers.sections import Outline
 from beliefrag.retrieval.readers.web_page import outline_page
 
@@ -35,7 +27,7 @@ def read_zip(file: CorpusFile) -> Iterator[Document]:
         for part in parts.infolist():
             name = printable_path(part.filename)
             if not part.is_dir() and not any(each.startswith((".", "__MACOSX")) for each in name.split("/")):
-                yield from read_part(file, name, partial(parts.read, part), name)
+                yield from file.read_part(name, partial(parts.read, part), name)
 
 
 def read_mail(file: CorpusFile) -> Iterator[Document]:
@@ -64,7 +56,7 @@ def _read_message(file: CorpusFile, data: bytes) -> Iterator[Document]:
         name = clean_line(part.get_filename() or "").replace("/", "_")
         if name or part.get_content_type() == "message/rfc822":
             name = name or "message.eml"
-            for document in read_part(file, name, partial(_content, part), f"attachment {name}"):
+            for document in file.read_part(name, partial(_content, part), f"attachment {name}"):
                 yield replace(document, metadata=(*metadata, *document.metadata))
 
 

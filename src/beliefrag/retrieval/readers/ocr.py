@@ -25,9 +25,7 @@ def read_picture(file: CorpusFile) -> Iterator[Document]:
 def recognize(picture: Image.Image) -> str:
     """Return the text in a picture, or raise `Unreadable` where nothing that recognizes text is installed."""
     if (engine := _open_engine()) is not None:
-        import numpy as np  # noqa: PLC0415
-
-        found, _ = engine(np.asarray(picture.convert("RGB")))
+        found, _ = engine(picture)
         return clean_text("\n".join(text for _, text, _ in found or ()))
     if (tesseract := shutil.which("tesseract")) is None:
         raise Unreadable(_NEEDS)

@@ -134,9 +134,9 @@ def _outline(roots: Iterable[Any], levels: dict[str, int]) -> Outline:
         walk = etree.iterwalk(root, ("start",), _BLOCKS)
         for _, block in walk:
             walk.skip_subtree()
-            kind = etree.QName(block).localname
-            text = clean_text(_text(block)) if kind in ("p", "h") else write_table(list(_rows(block)))
-            level = _level(block, kind, levels)
+            is_table = etree.QName(block).localname in ("tbl", "table")
+            text = write_table(list(_rows(block))) if is_table else clean_text(_text(block))
+            level = None if is_table else _level(block, levels)
             if level is not None and text.strip():
                 outline.begin(level, text)
             else:
@@ -144,12 +144,10 @@ def _outline(roots: Iterable[Any], levels: dict[str, int]) -> Outline:
     return outline
 
 
-def _level(block: Any, kind: str, levels: dict[str, int]) -> int | None:
-    if kind == "h":
-        return min(int(_attributes(block).get("outline-level") or 1), 6)
-    if kind != "p":
-        return None
-    about = _properties(block)
+def _level(paragraph: Any, levels: dict[str, int]) -> int | None:
+    about = _properties(paragraph)
+    if etree.QName(paragraph).localname == "h":
+        return min(int(about.get("outline-level") or 1), 6)
     return _LEVELS.get(about.get("outlineLvl", ""), levels.get(about.get("pStyle", "")))
 
 

@@ -9,15 +9,7 @@ from typing import Any
 
 import pypdfium2 as pdfium
 
-from beliefrag.retrieval.documents import (
-    CorpusFile,
-    Document,
-    TextItem,
-    Unreadable,
-    clean_line,
-    clean_text,
-    count_words,
-)
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_line, clean_text, count_words
 from beliefrag.retrieval.readers.ocr import recognize
 from beliefrag.retrieval.readers.rows import find_header, write_table
 
@@ -42,7 +34,7 @@ def read_pdf(file: CorpusFile) -> Iterator[Document]:
     pdf = pdfium.PdfDocument(data)
     title = clean_line(pdf.get_metadata_value("Title"))
     title = file.stem if not title or _NO_TITLE.fullmatch(title) else title
-    items: list[TextItem] = []
+    items: list[str | int] = []
     tables: list[Document] = []
     scans: list[str] = []
     for number in range(1, len(pdf) + 1):

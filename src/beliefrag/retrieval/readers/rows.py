@@ -66,20 +66,18 @@ def _row_document(file: CorpusFile, row: Any, place: str, line: int) -> Iterator
     cells = row if isinstance(row, dict) else {}
     text, title, own = cells.get("text"), cells.get("title"), cells.get("id")
     identity = "" if own is None else str(own).strip()
-    if not isinstance(row, dict):
-        reason = "is not a JSON object"
-    elif not isinstance(text, str) or not make_storable(text).strip():
-        reason = "has no text"
-    elif not isinstance(title, str | None):
-        reason = "has a title that is not text"
-    elif not isinstance(own, str | int | None) or isinstance(own, bool):
-        reason = "has an id that is neither text nor a whole number"
-    elif not identity.isprintable() or len(identity.encode("utf-8", "replace")) > 400:
-        reason = "has an id that is not printable or too long"
+    faults = {
+        "is not a JSON object": not isinstance(row, dict),
+        "has no text": not isinstance(text, str) or not make_storable(text).strip(),
+        "has a title that is not text": not isinstance(title, str | None),
+        "has an id that is neither text nor a whole number": type(own) not in (str, int, type(None)),
+        "has an id that is not printable or too long": not identity.isprintable()
+        or len(identity.encode("utf-8", "replace")) > 400,
+    }
+    if fault := next(filter(faults.get, faults), None):
+        file.complain(f"line {line} {fault}")
     else:
         yield Document(identity or file.name, clean_line(title or ""), text, file.source, bool(identity), place)
-        return
-    file.complain(f"line {line} {reason}")
 
 
 def read_sheets(file: CorpusFile) -> Iterator[Document]:

@@ -35,14 +35,18 @@ def outline_page(page: bytes, outline: Outline) -> Any:
     """Add the visible text of a page in UTF-8, cut at headings and entries of lists, and return its root element."""
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, recover=True, remove_comments=True, remove_pis=True)
     root = etree.fromstring(page, parser)
-    unseen = lists = 0
+    lists = 0
     heading: list[str] | None = None
-    for event, element in etree.iterwalk(root, events=("start", "end")):
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
         tag, begins = str(element.tag), event == "start"
+        if begins and _UNSEEN.fullmatch(tag):
+            walk.skip_subtree()
+            continue
         if tag == "dl" and not begins:
             outline.end(ENTRY + lists - 1)
         lists += (tag == "dl") * (1 if begins else -1)
-        if (tag == "dt" or _HEADING.fullmatch(tag)) and not unseen:
+        if tag == "dt" or _HEADING.fullmatch(tag):
             if begins and heading is None:
                 heading = []
             elif not begins and heading is not None:
@@ -56,9 +60,6 @@ def outline_page(page: bytes, outline: Outline) -> Any:
             put(" ")
         elif tag == "br" and begins:
             put("\n")
-        unseen += (_UNSEEN.fullmatch(tag) is not None) * (1 if begins else -1)
-        if unseen:
-            continue
         if begins:
             _mark_places(outline, element, tag)
         if text := element.text if begins else element.tail:
