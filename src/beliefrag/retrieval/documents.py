@@ -88,10 +88,6 @@ class Unreadable(CorpusError):
     """A file whose text cannot be read; the message is the reason, without the file's name."""
 
 
-Complain = Callable[[str], None]
-"""Called by a reader with what it left out of a file, such as a broken line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Mark:
     """An anchor that links lead to (empty for the beginning of a file), or a link with its target and words."""
@@ -114,7 +110,8 @@ class CorpusFile:
     source: str
     """Its whole printable path, which people are shown."""
     content: BinaryIO
-    complain: Complain = lambda _: None
+    complain: Callable[[str], None] = lambda _: None
+    """Called by a reader with what it left out, such as a broken line."""
     depth: int = 0
     """In how many archives and mails it lies."""
 
@@ -145,8 +142,10 @@ class CorpusFile:
             if self.depth == _DEEPEST:
                 raise Unreadable("is nested in too many archives")
             with _name_failures(name):
-                part = replace(self, name=f"{self.name}/{name}", content=BytesIO(load()), depth=self.depth + 1)
-            for document in reader_for(name)(part, lambda what: self.complain(f"{name}: {what}")):
+                content = BytesIO(load())
+            path, depth = f"{self.name}/{name}", self.depth + 1
+            part = CorpusFile(path, self.source, content, lambda what: self.complain(f"{name}: {what}"), depth)
+            for document in read_file(part):
                 yield document.put_inside(inside)
         except Unreadable as problem:
             self.complain(f"{name} {problem.message}")
@@ -221,23 +220,16 @@ def _ending_of(name: str) -> str:
     return next(filter(lowered.endswith, FORMATS), "")
 
 
-def reader_for(name: str) -> Callable[[CorpusFile, Complain], Iterator[Document]]:
-    """Return the reader for a file of this name, whose format is one of `FORMATS`.
-
-    It turns a file into documents, and raises `Unreadable` when nothing can be read from it.
-    """
+def read_file(file: CorpusFile) -> Iterator[Document]:
+    """Read a file whose format is one of `FORMATS`; raise `Unreadable` when nothing can be read from it."""
     # Imported when needed: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
-    module, _, function = (format_of(name) or "").partition(".")
+    module, _, function = (format_of(file.name) or "").partition(".")
     reader = getattr(import_module(f"beliefrag.retrieval.readers.{module}"), function)
-
-    def read(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-        with _name_failures(name):
-            if not file.content.read(_SAMPLE).strip():
-                raise Unreadable("is empty")
-            file.content.seek(0)
-            yield from reader(replace(file, complain=complain))
-
-    return read
+    with _name_failures(file.name):
+        if not file.content.read(_SAMPLE).strip():
+            raise Unreadable("is empty")
+        file.content.seek(0)
+        yield from reader(file)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def read_table(file: CorpusFile) -> Iterator[Document]:
 
 def _row_document(file: CorpusFile, row: Any, place: str, line: int) -> Iterator[Document]:
     """Yield the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`, or complain."""
-    cells = row if isinstance(row, dict) else {}
+    cells: dict[str, Any] = row if isinstance(row, dict) else {}
     text, title, own = cells.get("text"), cells.get("title"), cells.get("id")
     identity = "" if own is None else str(own).strip()
     faults = {
@@ -77,7 +77,7 @@ def _row_document(file: CorpusFile, row: Any, place: str, line: int) -> Iterator
     if fault := next(filter(faults.get, faults), None):
         file.complain(f"line {line} {fault}")
     else:
-        yield Document(identity or file.name, clean_line(title or ""), text, file.source, bool(identity), place)
+        yield Document(identity or file.name, clean_line(title or ""), str(text), file.source, bool(identity), place)
 
 
 def read_sheets(file: CorpusFile) -> Iterator[Document]:
