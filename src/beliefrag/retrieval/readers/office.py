@@ -92,10 +92,9 @@ def _parse(parts: zipfile.ZipFile, name: str, *, optional: bool = False) -> Any:
 
 def _relations(parts: zipfile.ZipFile, name: str) -> dict[str, str]:
     folder, base = posixpath.split(name)
-    targets = {
-        each.get("Id"): each.get("Target") for each in _parse(parts, f"{folder}/_rels/{base}.rels", optional=True)
-    }
-    return {key: posixpath.normpath(posixpath.join(folder, to)).lstrip("/") for key, to in targets.items()}
+    listed = _parse(parts, f"{folder}/_rels/{base}.rels", optional=True)
+    paths = {each.get("Id"): posixpath.join(folder, each.get("Target")) for each in listed}
+    return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
 
 
 def _find_title(parts: zipfile.ZipFile, name: str) -> str:
@@ -122,8 +121,8 @@ def _style_levels(styles: Any) -> dict[str, int]:
         about = _properties(style)
         level = _LEVELS.get(about.get("outlineLvl", ""), levels.get(about.get("basedOn", "")))
         level = _LEVELS_OF_STYLES.get(about.get("name", "").lower(), level)
-        if level is not None:
-            levels[about.get("styleId", "")] = level
+        if level is not None and "styleId" in about:
+            levels[about["styleId"]] = level
     return levels
 
 
