@@ -32,7 +32,7 @@ from typing import Any
 from PIL import Image
 
 from beliefrag import __version__
-from beliefrag.retrieval.documents import LONGEST, CorpusFile, Unreadable, count_words, cut_document, reader_for
+from beliefrag.retrieval.documents import LONGEST, CorpusFile, Unreadable, count_words, cut_document, read_file
 from beliefrag.retrieval.readers import ocr
 from tests.support.formats import write_office
 
@@ -238,7 +238,7 @@ def read(name: str, data: bytes) -> str:
     """Read a file as a worker process does; return how it ended."""
     file = CorpusFile(name, name, BytesIO(data))
     try:
-        for document in reader_for(name)(file, lambda _: None):
+        for document in read_file(file):
             for passage in cut_document(document):
                 json.dumps(
                     [passage.id, passage.title, passage.text, passage.place, passage.metadata], ensure_ascii=False

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from beliefrag.retrieval import indexing
-from beliefrag.retrieval.documents import CorpusFile, Unreadable, cut_document, links_of, reader_for
+from beliefrag.retrieval.documents import CorpusFile, Unreadable, cut_document, links_of, read_file
 from beliefrag.retrieval.indexing import index_paths
 from beliefrag.retrieval.isolation import FileReading, Message, ReadingWorkers
 from beliefrag.types import Reading
@@ -36,7 +36,7 @@ class ReadingHere(ReadingWorkers):
         file.content.seek(0)
         passages: list[tuple[object, ...]] = []
         with suppress(Unreadable):
-            for document in reader_for(file.name)(file, lambda _: None):
+            for document in read_file(file):
                 cut = cut_document(document)
                 passages += [(at.id, at.title, at.text, at.place, at.metadata, links_of(at)) for at in cut]
         yield "passages", passages

@@ -25,7 +25,7 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from beliefrag.retrieval.documents import CorpusFile, cut_document, reader_for
+from beliefrag.retrieval.documents import CorpusFile, cut_document, read_file
 
 _SENTENCE = "The harbour office counts boats at the northern quay every morning before nine."
 _PARAGRAPHS = 8_000
@@ -192,7 +192,7 @@ def read_one(path: Path, side: str) -> dict[str, float]:
         BARE[path.suffix][1](path)
     else:
         with path.open("rb") as content:
-            for document in reader_for(path.name)(CorpusFile(path.name, str(path), content), lambda _: None):
+            for document in read_file(CorpusFile(path.name, str(path), content)):
                 passages += sum(1 for _ in cut_document(document))
     # The peak of getrusage() is at least that of the process which started this one.
     (peak,) = re.findall(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefrag.retrieval.documents import CorpusFile, Document, reader_for
+from beliefrag.retrieval.documents import CorpusFile, Document, read_file
 from beliefrag.types import Passage
 
 Read = Callable[[Path], tuple[list[Document], list[str]]]
@@ -21,13 +21,13 @@ NOBODY = 65534
 def read() -> Read:
     """Reads a file as indexing does, and gives its documents and the complaints."""
 
-    def read_file(path: Path) -> tuple[list[Document], list[str]]:
+    def read_path(path: Path) -> tuple[list[Document], list[str]]:
         complaints: list[str] = []
         with path.open("rb") as content:
-            documents = list(reader_for(path.name)(CorpusFile(path.name, str(path), content), complaints.append))
+            documents = list(read_file(CorpusFile(path.name, str(path), content, complaints.append)))
         return documents, complaints
 
-    return read_file
+    return read_path
 
 
 @pytest.fixture

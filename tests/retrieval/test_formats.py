@@ -6,14 +6,17 @@ import random
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pptx import Presentation
+from pptx.util import Inches
 
 from beliefrag.retrieval import Bm25Index, index_paths
-from beliefrag.retrieval.documents import FORMATS, CorpusFile, Document, Unreadable, cut_document, reader_for
+from beliefrag.retrieval.documents import FORMATS, CorpusFile, Document, Unreadable, cut_document, read_file
 from beliefrag.retrieval.readers import ocr
 from beliefrag.types import Passage
 from tests.support.formats import FACTS, write_office, write_scan
@@ -56,6 +59,24 @@ def test_the_text_of_a_scan_is_recognized_with_its_page(tmp_path: Path) -> None:
     assert ("35 crowns" in hit.passage.text, hit.passage.place) == (True, "page 1")
 
 
+def test_a_merged_cell_of_a_slide_counts_in_each_of_its_columns_and_rows(tmp_path: Path, read: Read) -> None:
+    slides = Presentation()
+    slide = slides.slides.add_slide(slides.slide_layouts[6])
+    table = slide.shapes.add_table(4, 3, Inches(1), Inches(1), Inches(6), Inches(2)).table
+    values = (("City", "Floor", "Desks"), ("Oslo", "", "19"), ("Turku", "first", "7"), ("", "second", "8"))
+    for cell, value in zip(table.iter_cells(), chain(*values), strict=True):
+        cell.text = value
+    table.cell(1, 0).merge(table.cell(1, 1))
+    table.cell(2, 0).merge(table.cell(3, 0))
+    slides.save(str(tmp_path / "desks.pptx"))
+    [document], _ = read(tmp_path / "desks.pptx")
+    assert document.text.split("\n\n") == [
+        "City: Oslo; Floor: Oslo; Desks: 19",
+        "City: Turku; Floor: first; Desks: 7",
+        "City: Turku; Floor: second; Desks: 8",
+    ]
+
+
 def test_archives_in_archives_are_read_to_a_depth(tmp_path: Path, read: Read) -> None:
     inner = b""
     for _ in range(8):
@@ -94,7 +115,7 @@ def test_a_damaged_file_gives_passages_or_a_reason(office: Path, ending: str, se
     passages: list[Passage] = []
     file = CorpusFile(f"a{ending}", f"a{ending}", BytesIO(data))
     try:
-        for document in reader_for(file.name)(file, lambda _: None):
+        for document in read_file(file):
             passages.extend(cut_document(document))
     except Unreadable as problem:
         assert problem.message

@@ -9,14 +9,14 @@ from itertools import cycle, islice
 
 import pytest
 
-from beliefrag.retrieval.documents import CorpusFile, Unreadable, cut_document, reader_for
+from beliefrag.retrieval.documents import CorpusFile, Unreadable, cut_document, read_file
 from beliefrag.retrieval.indexing import Skipped, find_unread
 
 
 def read_seconds(name: str, data: bytes) -> float:
     file = CorpusFile(name, name, BytesIO(data))
     began = time.process_time()
-    for document in reader_for(name)(file, lambda _: None):
+    for document in read_file(file):
         list(cut_document(document))
     return time.process_time() - began
 
@@ -44,7 +44,7 @@ def test_four_times_the_input_takes_no_sixteen_times_as_long(
 
 def test_a_declared_encoding_that_is_none_is_not_used() -> None:
     file = CorpusFile("a.html", "a.html", BytesIO(b'<meta charset="punycode"><p>caf\xe9 ' + b"x-" * 20_000))
-    [document, *_] = reader_for(file.name)(file, lambda _: None)
+    [document, *_] = read_file(file)
     assert "café" in document.text
 
 
@@ -56,4 +56,4 @@ def test_a_question_about_a_file_that_was_not_read_is_recognized() -> None:
 
 def test_an_rtf_file_in_name_only_is_refused() -> None:
     with pytest.raises(Unreadable):
-        list(reader_for("a.rtf")(CorpusFile("a.rtf", "a.rtf", BytesIO(b"plain words")), lambda _: None))
+        list(read_file(CorpusFile("a.rtf", "a.rtf", BytesIO(b"plain words"))))

@@ -8,11 +8,13 @@ import json
 import os
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
+from io import BytesIO
+from operator import itemgetter
 from pathlib import PurePath, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -32,18 +34,15 @@ _MOST_LINKS = 100
 _ENOUGH = 60
 _REMNANT = 25
 _LONGEST_LINE = 300
-_NAME = re.compile(r"[^\W\d]\w{0,39}")
-"""A name of metadata. No sign of a filter is in it."""
 _SAMPLE = 256 * 1024
+_DEEPEST = 4
 
 # UTF-32 comes before UTF-16, whose mark is the beginning of its own.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_BYTE_ORDER_MARKS = {
+    "utf-8-sig": (codecs.BOM_UTF8,),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
 _TEXT_CODEC = re.compile(r"(iso|windows|cp|koi|mac|gb|big5|hz|euc|shift|sjis|ms|latin|l\d|tis|utf|ascii|us)[\w-]*")
 """Names of encodings. Python has codecs that do not encode text, some of which take quadratic time."""
@@ -90,14 +89,29 @@ class Unreadable(CorpusError):
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """An anchor that links lead to (empty for the beginning of a file), or a link with its target and words."""
+
+    anchor: str | None = None
+    target: str = ""
+    words: str = ""
+
+
+TextItem = str | int | Mark
+"""A part of a text, the number of the line or page that the next part stands on, or an anchor or link."""
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """An open file."""
+    """An open file, from which a reader makes documents."""
 
     name: str
     """Its printable path below the given folder: the name of the document."""
     source: str
     """Its whole printable path, which people are shown."""
     content: BinaryIO
+    complain: Callable[[str], None] = lambda _: None
+    """Called by a reader with what it left out, such as a broken line."""
     depth: int = 0
     """In how many archives and mails it lies."""
 
@@ -106,16 +120,35 @@ class CorpusFile:
         """The file's name without folders and ending, the title of last resort."""
         return _ENDING.sub("", PurePosixPath(self.name).name) or self.name
 
+    def document(self, title: str, items: Iterable[TextItem], **about: Any) -> Document:
+        """Return the document of a text with its places; white space between paragraphs is reduced to a blank line."""
+        texts: list[str] = []
+        places: list[tuple[int, int | Mark]] = []
+        seen = 0
+        for item in items:
+            if isinstance(item, str):
+                texts.append(item)
+                seen += count_visible(item)
+            else:
+                places.append((seen, item))
+        text = "\n\n".join(block for each in _BLANK_LINES.split("".join(texts)) if (block := each.strip()))
+        return Document(self.name, title or self.stem, text, self.source, places=places, **about)
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An anchor that links lead to (empty for the beginning of a file), or a link with its target and words."""
-
-    offset: int
-    """The number of characters before it, other than white space."""
-    anchor: str | None = None
-    target: str = ""
-    words: str = ""
+    def read_part(self, name: str, load: Callable[[], bytes], inside: str) -> Iterator[Document]:
+        """Read a file in this one; one that cannot be read is reported and left out."""
+        try:
+            if format_of(name) is None:
+                raise Unreadable("has a format that is not read")
+            if self.depth == _DEEPEST:
+                raise Unreadable("is nested in too many archives")
+            with _name_failures(name):
+                content = BytesIO(load())
+            path, depth = f"{self.name}/{name}", self.depth + 1
+            part = CorpusFile(path, self.source, content, lambda what: self.complain(f"{name}: {what}"), depth)
+            for document in read_file(part):
+                yield document.put_inside(inside)
+        except Unreadable as problem:
+            self.complain(f"{name} {problem.message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +165,15 @@ class Document:
     """Its place in the file if it is one place, such as `row 12`."""
     inside: str = ""
     """The file in an archive, or the attachment of a mail, that it is from."""
-    lines: Sequence[tuple[int, int]] = ()
-    """The lines of the file, or its pages: characters other than white space before each, and its number."""
+    places: Sequence[tuple[int, int | Mark]] = ()
+    """Numbers of lines or pages, anchors and links, each with the count of characters before it but white space."""
     unit: str = "line"
-    marks: tuple[Mark, ...] = ()
-    """Anchors and links in the order of the text."""
     metadata: tuple[tuple[str, str], ...] = ()
     """What the reader knows of it, such as `("date", "2024-05-31")`; its passages get it, with `type`."""
+
+    def put_inside(self, name: str) -> Document:
+        """Return the document as one from a file in another one."""
+        return replace(self, inside=", ".join(filter(None, (name, self.inside))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +182,6 @@ class ReadPassage(Passage):
 
     links: str = ""
     """Its anchors and links as JSON, empty where it has none: `{"anchors": [...], "links": [[target, words], ...]}`."""
-
-
-TextItem = str | int | Mark
-"""A part of a text, the number of the line or page that the next part stands on, or an anchor or link."""
-
-Complain = Callable[[str], None]
-"""Called by a reader with what it left out of a file, such as a broken line."""
-
-Reader = Callable[[CorpusFile, Complain], Iterator[Document]]
-"""Turns a file into documents; raises `Unreadable` when nothing can be read from it."""
 
 
 _ENDINGS = {
@@ -182,34 +207,33 @@ _ENDINGS = {
 FORMATS = {ending: reader for reader, endings in _ENDINGS.items() for ending in endings.split()}
 """The reader of each format, by the ending of the file's name: a module in `readers` and its function."""
 
-
 _TYPES = {"markdown": "md", "htm": "html", "xhtml": "html", "text": "txt", "jsonl.gz": "jsonl"}
 
 
 def format_of(name: str) -> str | None:
     """Return the entry of `FORMATS` for a file of this name, or None when its format is not read."""
+    return FORMATS.get(_ending_of(name))
+
+
+def _ending_of(name: str) -> str:
     lowered = name.lower()
-    return next((reader for ending, reader in FORMATS.items() if lowered.endswith(ending)), None)
+    return next(filter(lowered.endswith, FORMATS), "")
 
 
-def reader_for(name: str) -> Reader:
-    """Return the reader for a file of this name, whose format is one of `FORMATS`."""
+def read_file(file: CorpusFile) -> Iterator[Document]:
+    """Read a file whose format is one of `FORMATS`; raise `Unreadable` when nothing can be read from it."""
     # Imported when needed: the libraries for pdf and docx take a quarter of a second, which a search should not pay.
-    module, _, function = (format_of(name) or "").partition(".")
+    module, _, function = (format_of(file.name) or "").partition(".")
     reader = getattr(import_module(f"beliefrag.retrieval.readers.{module}"), function)
-
-    def read(file: CorpusFile, complain: Complain) -> Iterator[Document]:
-        with name_failures(name):
-            if not file.content.read(_SAMPLE).strip():
-                raise Unreadable("is empty")
-            file.content.seek(0)
-            yield from reader(file, complain)
-
-    return read
+    with _name_failures(file.name):
+        if not file.content.read(_SAMPLE).strip():
+            raise Unreadable("is empty")
+        file.content.seek(0)
+        yield from reader(file)
 
 
 @contextmanager
-def name_failures(name: str) -> Iterator[None]:
+def _name_failures(name: str) -> Iterator[None]:
     """Raise `Unreadable` for whatever a library says of a broken or encrypted file of this name."""
     try:
         yield
@@ -217,27 +241,9 @@ def name_failures(name: str) -> Iterator[None]:
         raise
     except Exception as problem:
         words = clean_line(f"{type(problem).__name__}: {problem}")
-        if re.search("password|encrypt", words, re.IGNORECASE):
-            raise Unreadable("is encrypted; remove its password first") from problem
-        raise Unreadable(f"is a broken {name.rpartition('.')[2].lower()} ({words})") from problem
-
-
-def make_document(file: CorpusFile, title: str, items: Iterable[TextItem], **about: Any) -> Document:
-    """Return the document of a text with its places, white space between its paragraphs reduced to a blank line."""
-    texts: list[str] = []
-    lines: list[tuple[int, int]] = []
-    marks: list[Mark] = []
-    seen = 0
-    for item in items:
-        if isinstance(item, str):
-            texts.append(item)
-            seen += count_visible(item)
-        elif isinstance(item, int):
-            lines.append((seen, item))
-        else:
-            marks.append(replace(item, offset=seen))
-    text = "\n\n".join(block for each in _BLANK_LINES.split("".join(texts)) if (block := each.strip()))
-    return Document(file.name, title, text, file.source, lines=lines, marks=tuple(marks), **about)
+        kind = f"is a broken {name.rpartition('.')[2].lower()} ({words})"
+        is_locked = re.search("password|encrypt", words, re.IGNORECASE)
+        raise Unreadable("is encrypted; remove its password first" if is_locked else kind) from problem
 
 
 def links_of(passage: Passage) -> str:
@@ -250,8 +256,8 @@ def detect_encoding(start: bytes, *, whole: bool = True) -> str:
 
     With `whole=False` the bytes are only the beginning, and may end within a character.
     """
-    for mark, encoding in _MARKS:
-        if start.startswith(mark):
+    for encoding, marks in _BYTE_ORDER_MARKS.items():
+        if start.startswith(marks):
             return encoding
     if b"\0" in start:
         raise Unreadable("is binary, or text in an encoding without a byte-order mark")
@@ -307,10 +313,8 @@ def printable_path(path: str | PurePath) -> str:
 
 def _escape_character(character: str) -> str:
     code = ord(character)
-    if character == "\\":
-        return "\\\\"
     if character.isprintable():
-        return character
+        return character.replace("\\", "\\\\")
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
@@ -338,9 +342,7 @@ def split_sentences(text: str) -> Iterator[str]:
     """
     start = 0
     for end in _END.finditer(text):
-        if end["stop"] == "." and not _ends_sentence(text, start, end.start(), end["next"]):
-            continue
-        if end["stop"] and end["next"].islower():
+        if end["stop"] and (end["next"].islower() or (end["stop"] == "." and _is_abbreviated(text, start, end))):
             continue
         yield text[start : end.end()].strip()
         start = end.end()
@@ -348,14 +350,11 @@ def split_sentences(text: str) -> Iterator[str]:
         yield text[start:].strip()
 
 
-def _ends_sentence(text: str, start: int, stop: int, following: str) -> bool:
-    found = _LAST_WORD.search(text, max(start, stop - 40), stop)
-    if found is None:
-        return True
-    word = found[0].lower()
-    if _INITIALS.fullmatch(word) or _ABBREVIATION.fullmatch(word):
-        return False
-    return not (following.isdigit() and _BEFORE_NUMBER.fullmatch(word))
+def _is_abbreviated(text: str, start: int, stop: re.Match[str]) -> bool:
+    found = _LAST_WORD.search(text, max(start, stop.start() - 40), stop.start())
+    word = found[0].lower() if found else ""
+    before_number = stop["next"].isdigit() and _BEFORE_NUMBER.fullmatch(word)
+    return bool(before_number or _INITIALS.fullmatch(word) or _ABBREVIATION.fullmatch(word))
 
 
 def split_text(text: str) -> list[str]:
@@ -364,22 +363,22 @@ def split_text(text: str) -> list[str]:
     A piece ends with a paragraph if it is long enough by then, else with a sentence, else between words.
     """
     pieces: list[str] = []
-    current, size = "", 0
+    size = TARGET
+    """The words of the last piece; a full one is followed by another."""
     for paragraph in _PARAGRAPHS.split(clean_text(text)):
         separator = "\n"
         for unit, words in _sentence_parts(paragraph):
-            if current and size + words > TARGET:
-                pieces.append(current)
-                current, size = "", 0
-            current, size, separator = (f"{current}{separator}{unit}" if current else unit), size + words, " "
-        if size >= _ENOUGH:
-            pieces.append(current)
-            current, size = "", 0
-    if current:
-        # A few words at the end say little alone; the passage before has room for them.
-        if pieces and size < _REMNANT and count_words(pieces[-1]) + size <= LONGEST:
-            current = f"{pieces.pop()}\n{current}"
-        pieces.append(current)
+            if size + words > TARGET:
+                pieces.append(unit)
+                size = words
+            else:
+                pieces[-1] += separator + unit
+                size += words
+            separator = " "
+        size = TARGET if size >= _ENOUGH else size
+    # A few words at the end say little alone; the passage before has room for them.
+    if len(pieces) > 1 and size < _REMNANT and count_words(pieces[-2]) + size <= LONGEST:
+        pieces[-2:] = ["\n".join(pieces[-2:])]
     return pieces
 
 
@@ -387,9 +386,6 @@ def _sentence_parts(paragraph: str) -> Iterator[tuple[str, int]]:
     """Yield sentences with their lengths, those beyond the target cut into parts."""
     for sentence in split_sentences(" ".join(paragraph.split())):
         words = find_words(sentence)
-        if len(words) <= TARGET:
-            yield sentence, len(words)
-            continue
         for first in range(0, len(words), TARGET):
             part = words[first : first + TARGET]
             yield sentence[part[0][0] : part[-1][1]], len(part)
@@ -402,27 +398,31 @@ def cut_document(document: Document) -> Iterator[ReadPassage]:
     `#2`, `#3` ... for further parts of a long one. Cutting loses nothing but white space, so a passage begins after as
     many other characters as the passages before have: that is how its place is found.
     """
-    metadata = clean_metadata([("type", _file_type(document.source)), *document.metadata])
+    ending = _ending_of(document.source)[1:]
+    about = [("type", _TYPES.get(ending, ending)), *document.metadata]
+    metadata = tuple(dict.fromkeys((name, value) for name, value in about if value))
     if not document.own_id and "language" not in dict(metadata) and (language := detect_language(document.text)):
         metadata = (*metadata, ("language", language))
     is_whole = document.own_id and _fits_row(document.text)
     texts = [make_storable(document.text)] if is_whole else split_text(document.text)
-    lines, offsets = [offset for offset, _ in document.lines], [mark.offset for mark in document.marks]
-    seen = linked = 0
+    seen = passed = last = 0
     for number, text in enumerate(texts, 1):
-        before, seen, place = seen, seen + count_visible(text), document.place
-        if lines and not place:
-            ends = (max(bisect_right(lines, at) - 1, 0) for at in (before, max(seen - 1, 0)))
-            one, other = (document.lines[at][1] for at in ends)
-            place = f"{document.unit} {one}" if one == other else f"{document.unit}s {one}-{other}"
-        marks = document.marks[linked:] if number == len(texts) else document.marks[linked : bisect_left(offsets, seen)]
-        linked += len(marks)
+        before, seen, first = seen, seen + count_visible(text), last
+        end = len(document.places) if number == len(texts) else bisect_left(document.places, seen, key=itemgetter(0))
+        marks: list[Mark] = []
+        for offset, item in document.places[passed:end]:
+            if isinstance(item, Mark):
+                marks.append(item)
+            elif offset < seen:
+                first, last = (item if offset <= before or not first else first), item
+        passed = end
+        place = f"{document.unit} {first}" if first == last else f"{document.unit}s {first}-{last}"
         if document.own_id:
             own = document.id if number == 1 else f"{document.id}#{number}"
         else:
             content = f"{len(document.id)},{len(document.title)},{document.id}{document.title}{text}"
             own = "p" + hashlib.sha256(content.encode()).hexdigest()[:16]
-        where = ", ".join(filter(None, (document.inside, place)))
+        where = ", ".join(filter(None, (document.inside, document.place or (place if last else ""))))
         yield ReadPassage(own, document.title, text, document.source, where, metadata, _write_links(marks))
 
 
@@ -433,20 +433,7 @@ def _write_links(marks: Sequence[Mark]) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")) if marks else ""
 
 
-def clean_metadata(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return names in small letters with values on one line, each pair once; leave out what cannot be a name."""
-    cleaned = ((name.strip().lower(), clean_line(value)) for name, value in pairs)
-    return tuple(dict.fromkeys((name, value) for name, value in cleaned if _NAME.fullmatch(name) and value))
-
-
-def _file_type(source: str) -> str:
-    """Return the format of a file by the ending of its name: `pdf`, `md`, `html` or `jsonl`."""
-    ending = next((each for each in FORMATS if source.lower().endswith(each)), ".")[1:]
-    return _TYPES.get(ending, ending)
-
-
 def _fits_row(text: str) -> bool:
     # Most rows are far below the limit, which a cheap upper bound shows.
-    beyond_ascii = len(text.encode("utf-8", "replace")) - len(text)
-    at_most = len(text.split()) + len(text) // 40 + beyond_ascii
+    at_most = len(text.split()) + len(text) // 40 + len(text.encode("utf-8", "replace")) - len(text)
     return at_most <= LONGEST_ROW or count_words(text) <= LONGEST_ROW

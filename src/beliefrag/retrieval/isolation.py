@@ -18,13 +18,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from beliefrag.retrieval.documents import CorpusFile, ReadPassage, Unreadable, cut_document, links_of, reader_for
+from beliefrag.retrieval.documents import CorpusFile, ReadPassage, Unreadable, cut_document, links_of, read_file
 from beliefrag.types import Passage, Reading
 
 Message = tuple[str, Any]
@@ -291,7 +291,7 @@ class _Answer:
     def _send_passages(self, file: CorpusFile) -> str:
         batch: list[tuple[object, ...]] = []
         size = total = garbled = 0
-        for document in reader_for(file.name)(file, lambda what: self._send("complaint", what)):
+        for document in read_file(replace(file, complain=lambda what: self._send("complaint", what))):
             for passage in cut_document(document):
                 fields = (passage.id, passage.title, passage.text, passage.place, passage.metadata, links_of(passage))
                 batch.append(fields)

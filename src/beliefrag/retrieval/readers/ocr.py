@@ -11,23 +11,21 @@ from typing import Any
 
 from PIL import Image
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, Unreadable, clean_text, make_document
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_text
 
 _NEEDS = "is a picture of text; install beliefrag[ocr] or tesseract to read it"
 
 
-def read_picture(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_picture(file: CorpusFile) -> Iterator[Document]:
     """Read the text in a picture."""
     with Image.open(file.content) as picture:
-        yield make_document(file, file.stem, [recognize(picture.convert("L"))], place="picture")
+        yield file.document("", [recognize(picture.convert("L"))], place="picture")
 
 
 def recognize(picture: Image.Image) -> str:
     """Return the text in a picture, or raise `Unreadable` where nothing that recognizes text is installed."""
     if (engine := _open_engine()) is not None:
-        import numpy as np  # noqa: PLC0415
-
-        found, _ = engine(np.asarray(picture.convert("RGB")))
+        found, _ = engine(picture)
         return clean_text("\n".join(text for _, text, _ in found or ()))
     if (tesseract := shutil.which("tesseract")) is None:
         raise Unreadable(_NEEDS)

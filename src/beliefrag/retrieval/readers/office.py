@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -12,35 +11,32 @@ from urllib.parse import unquote
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.documents import (
-    Complain,
-    CorpusFile,
-    Document,
-    Unreadable,
-    clean_line,
-    clean_text,
-    make_document,
-)
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_line, clean_text
 from beliefrag.retrieval.readers.rows import write_table
-from beliefrag.retrieval.readers.sections import Outline, write_documents
+from beliefrag.retrieval.readers.sections import Outline
 from beliefrag.retrieval.readers.web_page import outline_page
 
-_HEADING = re.compile(r"heading ([1-6])", re.IGNORECASE)
 _MOST_COLUMNS = 256
 _NOT_TEXT = ("{*}Fallback", "{*}tracked-changes", "{*}annotation", "{*}del", "{*}instrText")
 _SPACES = ("{*}tab", "{*}br", "{*}cr", "{*}s", "{*}line-break")
+_BLOCKS = ("{*}p", "{*}h", "{*}tbl", "{*}table")
+_PROPERTIES = tuple(f"{{*}}{name}" for name in ("name", "basedOn", "outlineLvl", "pStyle", "vMerge", "gridSpan"))
+_LEVELS = {str(depth): depth + 1 for depth in range(6)}
+"""Levels of headings by `outlineLvl`; 9 is body text."""
+_LEVELS_OF_STYLES = {f"heading {level}": level for level in range(1, 7)} | {"title": 0}
 
 
-def read_docx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_docx(file: CorpusFile) -> Iterator[Document]:
     """Read a .docx file with its headings, tables and notes."""
     with _open_parts(file) as parts:
-        styles = _parse(parts, "word/styles.xml") if "word/styles.xml" in parts.namelist() else ()
-        notes = {"word/footnotes.xml", "word/endnotes.xml"}.intersection(parts.namelist())
-        roots = [_parse(parts, name) for name in ("word/document.xml", *sorted(notes, reverse=True))]
-        yield from _write(file, _find_title(parts, "docProps/core.xml"), roots, _style_levels(styles))
+        levels = _style_levels(_parse(parts, "word/styles.xml", optional=True))
+        notes = (_parse(parts, f"word/{kind}notes.xml", optional=True) for kind in ("foot", "end"))
+        yield from _write(
+            file, _find_title(parts, "docProps/core.xml"), [_parse(parts, "word/document.xml"), *notes], levels
+        )
 
 
-def read_odt(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_odt(file: CorpusFile) -> Iterator[Document]:
     """Read an OpenDocument text (.odt), or the slides of a presentation (.odp)."""
     with _open_parts(file) as parts:
         root, title = _parse(parts, "content.xml"), _find_title(parts, "meta.xml")
@@ -48,7 +44,7 @@ def read_odt(file: CorpusFile, complain: Complain) -> Iterator[Document]:
     yield from _write_slides(file, title, slides) if slides else _write(file, title, [root], {})
 
 
-def read_pptx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_pptx(file: CorpusFile) -> Iterator[Document]:
     """Read the slides of a .pptx file, each with its notes."""
     with _open_parts(file) as parts:
         targets = _relations(parts, "ppt/presentation.xml")
@@ -61,7 +57,7 @@ def read_pptx(file: CorpusFile, complain: Complain) -> Iterator[Document]:
         yield from _write_slides(file, _find_title(parts, "docProps/core.xml"), slides)
 
 
-def read_epub(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_epub(file: CorpusFile) -> Iterator[Document]:
     """Read the chapters of a book in their order."""
     with _open_parts(file) as parts:
         book = next(_parse(parts, "META-INF/container.xml").iter("{*}rootfile")).get("full-path")
@@ -73,8 +69,8 @@ def read_epub(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             if name in parts.namelist():
                 outline_page(parts.read(name), outline)
             else:
-                complain(f"the chapter {clean_line(name)} is missing")
-        yield from write_documents(file, _find_title(parts, book) or file.stem, outline, keep_small=True)
+                file.complain(f"the chapter {clean_line(name)} is missing")
+        yield from outline.documents(file, _find_title(parts, book), keep_small=True)
 
 
 def _open_parts(file: CorpusFile) -> zipfile.ZipFile:
@@ -84,7 +80,9 @@ def _open_parts(file: CorpusFile) -> zipfile.ZipFile:
     return zipfile.ZipFile(file.content)
 
 
-def _parse(parts: zipfile.ZipFile, name: str) -> Any:
+def _parse(parts: zipfile.ZipFile, name: str, *, optional: bool = False) -> Any:
+    if optional and name not in parts.namelist():
+        return etree.Element("none")
     root = etree.fromstring(parts.read(name), etree.XMLParser(resolve_entities=False, no_network=True))
     etree.strip_elements(root, *_NOT_TEXT, with_tail=False)
     for element in root.iter(*_SPACES):
@@ -94,66 +92,67 @@ def _parse(parts: zipfile.ZipFile, name: str) -> Any:
 
 def _relations(parts: zipfile.ZipFile, name: str) -> dict[str, str]:
     folder, base = posixpath.split(name)
-    relations = f"{folder}/_rels/{base}.rels"
-    listed = _parse(parts, relations) if relations in parts.namelist() else ()
-    return {
-        each.get("Id"): posixpath.normpath(posixpath.join(folder, each.get("Target"))).lstrip("/") for each in listed
-    }
+    listed = _parse(parts, f"{folder}/_rels/{base}.rels", optional=True)
+    paths = {each.get("Id"): posixpath.join(folder, each.get("Target")) for each in listed}
+    return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
 
 
 def _find_title(parts: zipfile.ZipFile, name: str) -> str:
-    titles = _parse(parts, name).iter("{http://purl.org/dc/elements/1.1/}title") if name in parts.namelist() else ()
-    title = clean_line("".join(next(iter(titles), etree.Element("none")).itertext()))
+    names = {"dc": "http://purl.org/dc/elements/1.1/"}
+    title = clean_line(_parse(parts, name, optional=True).xpath("string(//dc:title)", namespaces=names))
     return "" if title == "PowerPoint Presentation" else title
 
 
-def _attribute(element: Any, name: str) -> str:
-    """Return an attribute by its local name, whatever its namespace."""
-    return next((str(value) for key, value in element.attrib.items() if key.rpartition("}")[2] == name), "")
+def _attributes(element: Any) -> dict[str, str]:
+    """Return the attributes of an element by their local names."""
+    return {key.rpartition("}")[2]: str(value) for key, value in element.attrib.items()}
+
+
+def _properties(element: Any) -> dict[str, str]:
+    """Return the attributes of an element and the values of the first properties in it, by their local names."""
+    parts = reversed(list(element.iter(*_PROPERTIES)))
+    return {etree.QName(part).localname: _attributes(part).get("val", "") for part in parts} | _attributes(element)
 
 
 def _style_levels(styles: Any) -> dict[str, int]:
     """Return the heading level of each paragraph style by its id; a style has that of the style that it is based on."""
     levels: dict[str, int] = {}
     for style in [*styles, *styles]:  # a style may come before the one that it is based on
-        parts = style.iter("{*}name", "{*}basedOn", "{*}outlineLvl")
-        values = {etree.QName(part).localname: _attribute(part, "val") for part in parts}
-        name, depth, base = (values.get(each, "") for each in ("name", "outlineLvl", "basedOn"))
-        if (heading := _HEADING.fullmatch(name)) or name == "Title":
-            levels[_attribute(style, "styleId")] = int(heading[1]) if heading else 0
-        elif depth in tuple("012345") or base in levels:
-            levels[_attribute(style, "styleId")] = int(depth) + 1 if depth in tuple("012345") else levels[base]
+        about = _properties(style)
+        level = _LEVELS.get(about.get("outlineLvl", ""), levels.get(about.get("basedOn", "")))
+        level = _LEVELS_OF_STYLES.get(about.get("name", "").lower(), level)
+        if level is not None and "styleId" in about:
+            levels[about["styleId"]] = level
     return levels
 
 
-def _walk(element: Any, outline: Outline, levels: dict[str, int]) -> None:
-    """Add what is below an element: paragraphs, headings and tables of any of the formats."""
-    for child in element.iterchildren(tag=etree.Element):
-        name = etree.QName(child).localname
-        if name in ("tbl", "table"):
-            outline.add(f"{write_table(list(_rows(child)))}\n\n")
-        elif name in ("p", "h"):
-            text, level = clean_text(_text(child)), _level(child, name, levels)
+def _outline(roots: Iterable[Any], levels: dict[str, int]) -> Outline:
+    """Return the paragraphs, headings and tables below some elements of any of the formats."""
+    outline = Outline()
+    for root in roots:
+        walk = etree.iterwalk(root, ("start",), _BLOCKS)
+        for _, block in walk:
+            walk.skip_subtree()
+            is_table = etree.QName(block).localname in ("tbl", "table")
+            text = write_table(list(_rows(block))) if is_table else clean_text(_text(block))
+            level = None if is_table else _level(block, levels)
             if level is not None and text.strip():
                 outline.begin(level, text)
             else:
                 outline.add(f"{text}\n\n")
-        else:
-            _walk(child, outline, levels)
+    return outline
 
 
-def _level(paragraph: Any, name: str, levels: dict[str, int]) -> int | None:
-    if name == "h":
-        return min(int(_attribute(paragraph, "outline-level") or 1), 6)
-    for own in paragraph.iter("{*}outlineLvl"):
-        if _attribute(own, "val") in tuple("012345"):
-            return int(_attribute(own, "val")) + 1
-    return next((levels.get(_attribute(style, "val")) for style in paragraph.iter("{*}pStyle")), None)
+def _level(paragraph: Any, levels: dict[str, int]) -> int | None:
+    about = _properties(paragraph)
+    if etree.QName(paragraph).localname == "h":
+        return min(int(about.get("outline-level") or 1), 6)
+    return _LEVELS.get(about.get("outlineLvl", ""), levels.get(about.get("pStyle", "")))
 
 
 def _text(element: Any) -> str:
     """Return the text of a paragraph: what Microsoft's formats have in elements `t`, OpenDocument in all."""
-    is_open = "openxmlformats" not in (element.nsmap.get(element.prefix) or "")
+    is_open = "openxmlformats" not in element.tag
     return "".join(element.itertext() if is_open else (each.text or "" for each in element.iter("{*}t", *_SPACES)))
 
 
@@ -163,31 +162,27 @@ def _rows(table: Any) -> Iterator[list[str]]:
     for row in table.iter("{*}tr", "{*}table-row"):
         cells: list[str] = []
         for cell in row.iterchildren("{*}tc", "{*}table-cell", "{*}covered-table-cell"):
+            about = _properties(cell)
             text = " ".join(" ".join(map(_text, cell.iter("{*}p", "{*}h"))).split())
-            merged = [_attribute(each, "val") for each in cell.iter("{*}vMerge")]
-            if merged and merged[0] != "restart" and len(cells) < len(above):
+            if about.get("vMerge", "restart") != "restart" and len(cells) < len(above):
                 text = above[len(cells)]
-            spans = [_attribute(cell, "gridSpan"), *(_attribute(each, "val") for each in cell.iter("{*}gridSpan"))]
-            cells += [text] * max(1, min(int(next(filter(None, spans), 1)), _MOST_COLUMNS - len(cells)))
+            # PowerPoint writes the columns of a merged cell again, as cells without text.
+            width = 0 if "hMerge" in about else max(1, min(int(about.get("gridSpan") or 1), _MOST_COLUMNS - len(cells)))
+            cells += [text] * width
         yield cells
         above = cells
 
 
 def _write(file: CorpusFile, title: str, roots: Iterable[Any], levels: dict[str, int]) -> Iterator[Document]:
-    outline = Outline()
-    for root in roots:
-        _walk(root, outline, levels)
+    outline = _outline(roots, levels)
     tops = {section.path[0] for section in outline.sections if section.path}
-    yield from write_documents(file, title or (tops.pop() if len(tops) == 1 else file.stem), outline, keep_small=True)
+    yield from outline.documents(file, title or (tops.pop() if len(tops) == 1 else ""), keep_small=True)
 
 
 def _write_slides(file: CorpusFile, title: str, slides: Iterable[Any]) -> Iterator[Document]:
     for number, slide in enumerate(slides, 1):
-        outline = Outline()
-        _walk(slide, outline, {})
-        document = make_document(
-            file, title or file.stem, outline.items(), place=f"slide {number}", metadata=(("slide", str(number)),)
-        )
+        items, metadata = _outline([slide], {}).items(), (("slide", str(number)),)
+        document = file.document(title, items, place=f"slide {number}", metadata=metadata)
         heading = clean_line(document.text.partition("\n")[0])
         way = dict.fromkeys([document.title, *([heading] if 0 < len(heading) <= 80 else [])])
         yield replace(document, title=" > ".join(way))

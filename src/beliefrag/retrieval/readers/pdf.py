@@ -9,17 +9,7 @@ from typing import Any
 
 import pypdfium2 as pdfium
 
-from beliefrag.retrieval.documents import (
-    Complain,
-    CorpusFile,
-    Document,
-    TextItem,
-    Unreadable,
-    clean_line,
-    clean_text,
-    count_words,
-    make_document,
-)
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_line, clean_text, count_words
 from beliefrag.retrieval.readers.ocr import recognize
 from beliefrag.retrieval.readers.rows import find_header, write_table
 
@@ -38,13 +28,13 @@ _FEWEST_LINES = 4
 """How many lines and boxes a page must have to be searched for tables, which takes ten times as long as its text."""
 
 
-def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_pdf(file: CorpusFile) -> Iterator[Document]:
     """Read a PDF. A page that cannot be read is reported, and the others are kept."""
     data = file.content.read()
     pdf = pdfium.PdfDocument(data)
     title = clean_line(pdf.get_metadata_value("Title"))
     title = file.stem if not title or _NO_TITLE.fullmatch(title) else title
-    items: list[TextItem] = []
+    items: list[str | int] = []
     tables: list[Document] = []
     scans: list[str] = []
     for number in range(1, len(pdf) + 1):
@@ -56,17 +46,17 @@ def read_pdf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             scans.append(problem.message)
             continue
         except Exception:
-            complain(f"page {number} cannot be read")
+            file.complain(f"page {number} cannot be read")
             continue
         items += [number, clean_text(_BROKEN_WORD.sub("", text).replace("\x02", "-")), "\n\n"]
         for caption, rows in found:
             way, about = " > ".join(filter(None, (title, caption))), (("page", str(number)),)
-            tables.append(make_document(file, way, [rows], place=f"page {number}", metadata=about))
-    document = make_document(file, title, items, unit="page")
+            tables.append(file.document(way, [rows], place=f"page {number}", metadata=about))
+    document = file.document(title, items, unit="page")
     if scans and not document.text and not tables:
         raise Unreadable(scans[0])
     if scans:
-        complain(f"{len(scans)} of {len(pdf)} pages {scans[0]}")
+        file.complain(f"{len(scans)} of {len(pdf)} pages {scans[0]}")
     yield from (document, *tables)
 
 

@@ -7,21 +7,12 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from beliefrag.retrieval.documents import (
-    Complain,
-    CorpusFile,
-    Document,
-    Unreadable,
-    clean_line,
-    detect_encoding,
-    make_storable,
-)
+from beliefrag.retrieval.documents import CorpusFile, Document, Unreadable, clean_line, detect_encoding, make_storable
 
-_BOM = b"\xef\xbb\xbf"
 _LONGEST_CELL = 16 * 1024 * 1024
 _SAMPLE = 64 * 1024
 _NUMBER = re.compile(r"[-+(]?\s*[$€£]?\s*\d[\d.,:/ %\u00a0-]*\)?")
@@ -29,26 +20,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _HEADER_WITHIN = 20
 
 
-class BadRow(Exception):
-    """A row that is not a document; the message is the reason."""
-
-
-def row_document(file: CorpusFile, row: Mapping[str, Any], place: str) -> Document:
-    """Return the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`."""
-    text, title, own = row.get("text"), row.get("title"), row.get("id")
-    if not isinstance(text, str) or not make_storable(text).strip():
-        raise BadRow("has no text")
-    if not isinstance(title, str | None):
-        raise BadRow("has a title that is not text")
-    if not isinstance(own, str | int | None) or isinstance(own, bool):
-        raise BadRow("has an id that is neither text nor a whole number")
-    identity = "" if own is None else str(own).strip()
-    if not identity.isprintable() or len(identity.encode("utf-8", "replace")) > 400:
-        raise BadRow("has an id that is not printable or too long")
-    return Document(identity or file.name, clean_line(title or ""), text, file.source, bool(identity), place)
-
-
-def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_jsonl(file: CorpusFile) -> Iterator[Document]:
     """Read a .jsonl or .jsonl.gz file line by line. A broken line costs that line, not the file."""
     number = 0
     lines = gzip.GzipFile(fileobj=file.content) if file.name.lower().endswith(".gz") else file.content
@@ -56,26 +28,16 @@ def read_jsonl(file: CorpusFile, complain: Complain) -> Iterator[Document]:
         for number, line in enumerate(lines, 1):
             try:
                 if line.strip():
-                    yield _parse_line(file, line.removeprefix(_BOM) if number == 1 else line, f"line {number}")
-            except BadRow as problem:
-                complain(f"line {number} {problem}")
+                    yield from _row_document(file, json.loads(line), f"line {number}", number)
+            except (ValueError, RecursionError):
+                file.complain(f"line {number} is not valid JSON")
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         if number == 0:
             raise Unreadable("is a broken gzip file") from problem
-        complain(f"the gzip data ends or breaks after line {number}")
+        file.complain(f"the gzip data ends or breaks after line {number}")
 
 
-def _parse_line(file: CorpusFile, line: bytes, place: str) -> Document:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise BadRow("is not valid JSON") from None
-    if not isinstance(row, dict):
-        raise BadRow("is not a JSON object")
-    return row_document(file, row, place)
-
-
-def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_table(file: CorpusFile) -> Iterator[Document]:
     """Read a .csv or .tsv file whose first row names the columns: `text`, `id`, `title`, or `column: value` pairs."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     sample = file.content.read(_SAMPLE)
@@ -89,38 +51,51 @@ def read_table(file: CorpusFile, complain: Complain) -> Iterator[Document]:
             names = [name.lower() for name in columns]
             # As a spreadsheet counts them: the row of names is the first.
             for number, row in enumerate(rows, 2):
-                try:
-                    if any(cell.strip() for cell in row) and "text" in names:
-                        # Of columns of the same name, the first counts.
-                        cells = list(zip(names, row, strict=False))
-                        yield row_document(file, dict(reversed(cells)), f"row {number}")
-                    elif pairs := write_row(columns, row):
-                        yield Document(file.name, file.stem, pairs, file.source, place=f"row {number}")
-                except BadRow as problem:
-                    complain(f"line {rows.line_num} {problem}")
+                if any(cell.strip() for cell in row) and "text" in names:
+                    # Of columns of the same name, the first counts.
+                    cells = dict(reversed(list(zip(names, row, strict=False))))
+                    yield from _row_document(file, cells, f"row {number}", rows.line_num)
+                elif pairs := write_row(columns, row):
+                    yield Document(file.name, file.stem, pairs, file.source, place=f"row {number}")
         except csv.Error as problem:
-            complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
+            file.complain(f"line {rows.line_num} cannot be read ({problem}); reading stopped there")
 
 
-def read_sheets(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def _row_document(file: CorpusFile, row: Any, place: str, line: int) -> Iterator[Document]:
+    """Yield the document in a row with a `text`, letter for letter, and perhaps an `id` and a `title`, or complain."""
+    cells: dict[str, Any] = row if isinstance(row, dict) else {}
+    text, title, own = cells.get("text"), cells.get("title"), cells.get("id")
+    identity = "" if own is None else str(own).strip()
+    faults = {
+        "is not a JSON object": not isinstance(row, dict),
+        "has no text": not isinstance(text, str) or not make_storable(text).strip(),
+        "has a title that is not text": not isinstance(title, str | None),
+        "has an id that is neither text nor a whole number": type(own) not in (str, int, type(None)),
+        "has an id that is not printable or too long": not identity.isprintable()
+        or len(identity.encode("utf-8", "replace")) > 400,
+    }
+    if fault := next(filter(faults.get, faults), None):
+        file.complain(f"line {line} {fault}")
+    else:
+        yield Document(identity or file.name, clean_line(title or ""), str(text), file.source, bool(identity), place)
+
+
+def read_sheets(file: CorpusFile) -> Iterator[Document]:
     """Read a workbook. Every row is a document with the names of its columns; its title has sheet and caption."""
     from python_calamine import CalamineWorkbook  # noqa: PLC0415
 
     with CalamineWorkbook.from_filelike(file.content) as book:
         for name in book.sheet_names:
-            sheet = book.get_sheet_by_name(name)
-            rows = [[_write_cell(cell) for cell in row] for row in sheet.to_python()]
-            yield from _sheet_rows(file, clean_line(name), rows, (sheet.start or (0, 0))[0])
-
-
-def _sheet_rows(file: CorpusFile, sheet: str, rows: list[list[str]], above: int) -> Iterator[Document]:
-    caption, header = find_header(rows, is_sheet=True)
-    title = " > ".join(filter(None, (file.stem, sheet, caption)))
-    columns = rows[header] if header >= 0 else []
-    for number, row in enumerate(rows[header + 1 :], above + header + 2):
-        if text := write_row(columns, row):
-            place, metadata = f"sheet {sheet}, row {number}", (("sheet", sheet), ("row", str(number)))
-            yield Document(file.name, title, text, file.source, place=place, metadata=metadata)
+            cells, sheet = book.get_sheet_by_name(name), clean_line(name)
+            rows = [[_write_cell(cell) for cell in row] for row in cells.to_python()]
+            caption, header = find_header(rows, is_sheet=True)
+            title = " > ".join(filter(None, (file.stem, sheet, caption)))
+            columns = rows[header] if header >= 0 else []
+            for number, row in enumerate(rows[header + 1 :], (cells.start or (0, 0))[0] + header + 2):
+                if text := write_row(columns, row):
+                    about = (("sheet", sheet), ("row", str(number)))
+                    place = f"sheet {sheet}, row {number}"
+                    yield Document(file.name, title, text, file.source, place=place, metadata=about)
 
 
 def _write_cell(cell: object) -> str:
@@ -137,14 +112,13 @@ def find_header(rows: Sequence[Sequence[str]], *, is_sheet: bool = False) -> tup
     widest = max(map(len, filled), default=0)
     place = next((at for at, cells in enumerate(filled) if 2 * len(cells) > widest), 0)
     caption = clean_line(" ".join(cell for cells in filled[:place] for cell in dict.fromkeys(cells)))
-    names = filled[place] if filled else []
+    names, *below = filled[place:] or [[]]
     is_header = (
         len(set(names)) == len(names) > 1
         and place + 1 < len(rows)
         and all(_YEAR.fullmatch(cell) or not _NUMBER.fullmatch(cell) for cell in names)
+        and (is_sheet or widest > 2 or any(_NUMBER.fullmatch(cell) for cells in below for cell in cells))
     )
-    if is_header and not is_sheet and widest < 3:
-        is_header = any(_NUMBER.fullmatch(cell) for cells in filled[place + 1 :] for cell in cells)
     return caption, place if is_header else -1
 
 

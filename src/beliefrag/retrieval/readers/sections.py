@@ -6,16 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from beliefrag.retrieval.documents import (
-    TARGET,
-    CorpusFile,
-    Document,
-    Mark,
-    TextItem,
-    clean_line,
-    count_words,
-    make_document,
-)
+from beliefrag.retrieval.documents import TARGET, CorpusFile, Document, Mark, TextItem, clean_line, count_words
 
 ENTRY = 10
 """The level of an entry of a list of definitions; entries of lists in lists are deeper. Headings have 1 to 6."""
@@ -55,52 +46,48 @@ class Outline:
 
     def mark(self, *, anchor: str | None = None, target: str = "", words: str = "") -> None:
         """Record an anchor of what follows, or a link whose words follow."""
-        self._waiting.append(Mark(0, anchor, target, words))
+        self._waiting.append(Mark(anchor, target, words))
 
     def begin(self, level: int, heading: str) -> None:
         """Begin the section of a heading, which ends all sections of its level and of deeper ones."""
         # Generators of pages add such signs as links to the heading itself.
         heading = clean_line(heading).rstrip("¶\uf0c1 ")
-        self._start(level, heading, [(level, heading)] if heading else [])
+        self._path = [each for each in self._path if each[0] < level] + [(level, heading)] * bool(heading)
+        is_entry = bool(self._path) and self._path[-1][0] >= ENTRY
+        self.sections.append(_Section(tuple(each for _, each in self._path), heading, is_entry))
 
     def end(self, level: int) -> None:
         """End all sections of a level and of deeper ones: what follows belongs to the section around them."""
         if any(each[0] >= level for each in self._path):
-            self._start(level, "", [])
-
-    def _start(self, level: int, heading: str, own: list[tuple[int, str]]) -> None:
-        self._path = [each for each in self._path if each[0] < level] + own
-        is_entry = (level if heading else self._path[-1][0] if self._path else 0) >= ENTRY
-        self.sections.append(_Section(tuple(each for _, each in self._path), heading, is_entry))
+            self.begin(level, "")
 
     def items(self) -> list[TextItem]:
         """Return all text in its order, headings too."""
         each = (item for section in self.sections for item in (f"\n\n{section.heading}\n\n", *section.items))
         return [*each, *self._waiting]
 
+    def documents(
+        self, file: CorpusFile, title: str, whole: str | None = None, *, keep_small: bool = False
+    ) -> Iterator[Document]:
+        """Yield the sections as documents whose titles are the path to them: `Title > Heading > Entry`.
 
-def write_documents(
-    file: CorpusFile, title: str, outline: Outline, whole: str | None = None, *, keep_small: bool = False
-) -> Iterator[Document]:
-    """Yield the sections as documents whose titles are the path to them: `Title > Heading > Entry`.
-
-    A document that fits into one passage and has one heading at most stays one, with the text `whole` or that of the
-    outline. A section of a few words stays with the one before it, unless `keep_small`: pages of manuals have many that
-    say nothing alone. A heading that repeats the title is left out.
-    """
-    start = Mark(0, anchor="")
-    document = make_document(file, title, [start, *outline.items()])
-    headings = {section.path for section in outline.sections if section.path and section.count_words()}
-    text = document.text if whole is None else whole
-    if count_words(text) <= TARGET and not (keep_small and len(headings) > 1):
-        yield replace(document, text=text)
-        return
-    for number, (path, items) in enumerate(_join_small(outline.sections, keep_small=keep_small)):
-        way = [title]
-        for heading in path:
-            if not _same(way[-1], heading):
-                way.append(_shorten(heading))
-        yield make_document(file, " > ".join(way), items if number else [start, *items])
+        A document that fits into one passage and has one heading at most stays one, with the text `whole` or that of
+        the outline. A section of a few words stays with the one before it, unless `keep_small`: pages of manuals have
+        many that say nothing alone. A heading that repeats the title is left out.
+        """
+        start = Mark(anchor="")
+        document = file.document(title, [start, *self.items()])
+        headings = {section.path for section in self.sections if section.path and section.count_words()}
+        text = document.text if whole is None else whole
+        if count_words(text) <= TARGET and not (keep_small and len(headings) > 1):
+            yield replace(document, text=text)
+            return
+        for number, (path, items) in enumerate(_join_small(self.sections, keep_small=keep_small)):
+            way = [document.title]
+            for heading in path:
+                if not _same(way[-1], heading):
+                    way.append(_shorten(heading))
+            yield file.document(" > ".join(way), items if number else [start, *items])
 
 
 def _join_small(sections: list[_Section], *, keep_small: bool) -> Iterator[tuple[tuple[str, ...], list[TextItem]]]:

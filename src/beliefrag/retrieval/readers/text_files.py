@@ -10,18 +10,8 @@ from pathlib import PurePosixPath
 from markdown_it import MarkdownIt
 from striprtf.striprtf import rtf_to_text
 
-from beliefrag.retrieval.documents import (
-    Complain,
-    CorpusFile,
-    Document,
-    Mark,
-    Unreadable,
-    clean_line,
-    clean_text,
-    decode,
-    make_document,
-)
-from beliefrag.retrieval.readers.sections import ENTRY, Outline, write_documents
+from beliefrag.retrieval.documents import CorpusFile, Document, Mark, Unreadable, clean_line, clean_text, decode
+from beliefrag.retrieval.readers.sections import ENTRY, Outline
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -42,20 +32,20 @@ _STEP = 3
 """How far, at least, text is indented below a heading of a manual page."""
 
 
-def read_plain_text(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_plain_text(file: CorpusFile) -> Iterator[Document]:
     """Read a text file; a page that is laid out like a manual page is cut at its headings and entries."""
     lines = decode(file.content.read()).expandtabs().split("\n")
     outline = _outline_manual_page(lines)
-    if sum(section.path[1:] == () and section.heading != "" for section in outline.sections) < _FEWEST_HEADINGS:
+    if sum(len(section.path) == 1 and section.heading != "" for section in outline.sections) < _FEWEST_HEADINGS:
         outline = Outline()
         for number, line in enumerate(lines, 1):
             outline.add(f"{line}\n", number)
-        yield make_document(file, file.stem, [Mark(0, anchor=""), *outline.items()])
+        yield file.document("", [Mark(anchor=""), *outline.items()])
     else:
-        yield from write_documents(file, file.stem, outline)
+        yield from outline.documents(file, "")
 
 
-def read_markdown(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_markdown(file: CorpusFile) -> Iterator[Document]:
     """Read a Markdown file. Front matter is left out, but its title is used."""
     text = decode(file.content.read())
     front = _FRONT_MATTER.match(text)
@@ -77,26 +67,26 @@ def read_markdown(file: CorpusFile, complain: Complain) -> Iterator[Document]:
                 outline.mark(target=target, words=words)
             outline.add(f"{line}\n", number + 1)
     title = named[1].strip("\"' ") if named else next((heading for _, heading, _ in headings.values()), "")
-    yield from write_documents(file, clean_line(title) or file.stem, outline, body.strip(), keep_small=True)
+    yield from outline.documents(file, clean_line(title), body.strip(), keep_small=True)
 
 
-def read_code(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_code(file: CorpusFile) -> Iterator[Document]:
     """Read source code, cut where a definition begins in the first column; its title names what it defines."""
     outline = Outline()
     for number, line in enumerate(decode(file.content.read()).split("\n"), 1):
         if found := _DEFINITION.match(line):
             outline.begin(1, found[1])
         outline.add(f"{line}\n", number)
-    yield from write_documents(file, PurePosixPath(file.name).name, outline, keep_small=True)
+    yield from outline.documents(file, PurePosixPath(file.name).name, keep_small=True)
 
 
-def read_rtf(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_rtf(file: CorpusFile) -> Iterator[Document]:
     """Read rich text."""
     data = file.content.read()
     if not data.startswith(b"{\\rtf"):
         raise Unreadable("is not rich text")
     text = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
-    yield make_document(file, file.stem, [clean_text(text)])
+    yield file.document("", [clean_text(text)])
 
 
 def _outline_manual_page(lines: list[str]) -> Outline:

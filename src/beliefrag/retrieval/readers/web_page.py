@@ -8,8 +8,8 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from beliefrag.retrieval.documents import Complain, CorpusFile, Document, clean_line, decode
-from beliefrag.retrieval.readers.sections import ENTRY, Outline, write_documents
+from beliefrag.retrieval.documents import CorpusFile, Document, clean_line, decode
+from beliefrag.retrieval.readers.sections import ENTRY, Outline
 
 _UNSEEN = re.compile("script|style|template|noscript|head|svg|math|iframe|object|canvas|audio|video")
 _INLINE = re.compile(
@@ -21,28 +21,32 @@ _SPACE = re.compile(r"\s+")
 _HEADING = re.compile("h[1-6]")
 
 
-def read_web_page(file: CorpusFile, complain: Complain) -> Iterator[Document]:
+def read_web_page(file: CorpusFile) -> Iterator[Document]:
     """Read an HTML file, broken or not. Nothing is fetched: neither what it links to nor what it declares."""
     data = file.content.read()
     declared = _CHARSET.search(data, 0, 4096)
     outline = Outline()
     root = outline_page(decode(data, declared[1].decode() if declared else "").encode(), outline)
     titles = (_element_line(each) for place in ("head/title", ".//h1") for each in root.iterfind(place))
-    yield from write_documents(file, next(filter(None, titles), file.stem), outline)
+    yield from outline.documents(file, next(filter(None, titles), ""))
 
 
 def outline_page(page: bytes, outline: Outline) -> Any:
     """Add the visible text of a page in UTF-8, cut at headings and entries of lists, and return its root element."""
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, recover=True, remove_comments=True, remove_pis=True)
     root = etree.fromstring(page, parser)
-    unseen = lists = 0
+    lists = 0
     heading: list[str] | None = None
-    for event, element in etree.iterwalk(root, events=("start", "end")):
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
         tag, begins = str(element.tag), event == "start"
+        if begins and _UNSEEN.fullmatch(tag):
+            walk.skip_subtree()
+            continue
         if tag == "dl" and not begins:
             outline.end(ENTRY + lists - 1)
         lists += (tag == "dl") * (1 if begins else -1)
-        if (tag == "dt" or _HEADING.fullmatch(tag)) and not unseen:
+        if tag == "dt" or _HEADING.fullmatch(tag):
             if begins and heading is None:
                 heading = []
             elif not begins and heading is not None:
@@ -56,9 +60,6 @@ def outline_page(page: bytes, outline: Outline) -> Any:
             put(" ")
         elif tag == "br" and begins:
             put("\n")
-        unseen += (_UNSEEN.fullmatch(tag) is not None) * (1 if begins else -1)
-        if unseen:
-            continue
         if begins:
             _mark_places(outline, element, tag)
         if text := element.text if begins else element.tail:
