@@ -33,7 +33,6 @@ _START = "import sys; sys.path[:] = sys.argv[2:]; from beliefrag.retrieval.isola
 _LARGE = 100_000_000
 _BATCH = 32_000
 """Characters of passages that are sent at a time."""
-_PIPE_BYTES = 1 << 20
 _MOST_WORKERS = min(4, os.cpu_count() or 1)
 _FILES_PER_WORKER = 128
 _MOST_COMPLAINTS = 20
@@ -175,12 +174,7 @@ class _Worker:
                 self._requests, theirs = socket.socketpair()
                 stdin = stack.enter_context(theirs)
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
-                command,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=_PIPE_BYTES,
-                pipesize=_PIPE_BYTES,
+                command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pipesize=1 << 20
             )
         self._sent = 0
         self.queued = 0

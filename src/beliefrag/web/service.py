@@ -108,10 +108,7 @@ class AdmissionQueue:
 
 
 class EpisodeObserver(Protocol):
-    """Gets what an episode yields while it runs, and at last its outcome or how it was interrupted.
-
-    Both come with the seconds since the episode began.
-    """
+    """Gets what an episode yields, and how it ended or was interrupted, both with the seconds since it began."""
 
     def on_progress(self, progress: Progress, seconds: float) -> None: ...  # noqa: D102
 
