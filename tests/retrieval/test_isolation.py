@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -92,13 +93,12 @@ def test_a_file_that_was_refused_is_read_again_only_when_something_changed(
     (docs / "a.txt").write_text("Words.")
     (docs / "b.html").write_text("<script>none()</script>")
     (docs / "c.jsonl").write_text('{"text": "%s"}\n' % ("word " * 100) * 2200)
-    begin, begun = ReadingWorkers.begin, list[str]()
-    monkeypatch.setattr(ReadingWorkers, "begin", lambda self, file: begun.append(file.name) or begin(self, file))
 
     def index(reading: Reading = small) -> tuple[list[str], list[str]]:
-        begun.clear()
-        report = index_paths([docs], tmp_path / "index", reading=reading)
-        return begun[:], [Path(item.path).name for item in report.skipped]
+        with patch.object(ReadingWorkers, "begin", autospec=True, side_effect=ReadingWorkers.begin) as begin:
+            report = index_paths([docs], tmp_path / "index", reading=reading)
+        read = [call.args[1].name for call in begin.call_args_list]
+        return read, [Path(item.path).name for item in report.skipped]
 
     assert index() == (["a.txt", "b.html", "c.jsonl"], ["b.html", "c.jsonl"])
     os.utime(docs / "c.jsonl")

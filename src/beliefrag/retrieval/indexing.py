@@ -490,8 +490,7 @@ def _describe_readers(limits: Reading) -> str:
     """Return what changes with the limits, our code and the libraries, one of which a format may need."""
     here = Path(__file__).parent
     ours = [here / "documents.py", here / "isolation.py", *sorted(here.glob("readers/*.py"))]
-    places = [Path(path) for path in sys.path if path.endswith("-packages")]
-    libraries = [place.stat().st_mtime_ns for place in places if place.is_dir()]
+    libraries = [at.stat().st_mtime_ns for at in map(Path, sys.path) if at.match("*-packages") and at.is_dir()]
     described = f"{limits} {libraries} {shutil.which('tesseract')}".encode()
     return hashlib.sha256(b"".join((described, *map(Path.read_bytes, ours)))).hexdigest()[:16]
 

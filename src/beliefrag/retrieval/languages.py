@@ -226,14 +226,12 @@ def analyse_english(text: str) -> list[str]:
 def _stemmer(language: str) -> TextAnalyzer:
     import tantivy  # noqa: PLC0415 - the workers that read files need only the languages
 
-    if not language:
-        lower = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-        return lower.filter(tantivy.Filter.stemmer("english")).build()
-    name = "english" if language == ENGLISH else _STEMMERS[language]
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(
-        tantivy.Filter.remove_long(_LONGEST_TERM)
-    )
-    return builder.filter(tantivy.Filter.stemmer(name)).build()
+    if language:
+        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        builder = builder.filter(tantivy.Filter.remove_long(_LONGEST_TERM))
+    else:
+        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    return builder.filter(tantivy.Filter.stemmer(_STEMMERS.get(language, "english"))).build()
 
 
 def _fold(word: str) -> str:
