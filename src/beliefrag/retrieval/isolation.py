@@ -37,8 +37,7 @@ _MOST_WORKERS = min(4, os.cpu_count() or 1)
 _FILES_PER_WORKER = 128
 _MOST_COMPLAINTS = 20
 _HEAD = 4
-_SECOND = "[\u0080-\u00bf\u2013-\u2122]"
-_GARBLED = re.compile(f"\ufffd|\u00e2\u20ac|\u00c2{_SECOND}|\u00c3{_SECOND}")
+_GARBLED = re.compile("\ufffd|\u00e2\u20ac|\u00c2[\u0080-\u00bf\u2013-\u2122]|\u00c3[\u0080-\u00bf\u2013-\u2122]")
 """Characters that could not be decoded, or that were decoded as Windows-1252 and are UTF-8."""
 _PER_GARBLED = 100
 _GRACE = 5.0
