@@ -5,6 +5,7 @@ import json
 import time
 import traceback
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -250,13 +251,19 @@ async def test_half_of_a_surrogate_pair_in_a_reply_is_read_as_a_question_mark(
     assert len(chat_server.requests) == 2
 
 
+@pytest.mark.parametrize("encrypted", [False, True])
 async def test_a_second_reply_to_one_call_does_not_answer_the_next(
-    chat_server: ChatServer, model: OpenAICompatible
+    chat_server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encrypted: bool
 ) -> None:
+    if encrypted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+        chat_server.use_tls(tmp_path / "certificate.pem")
+    model = OpenAICompatible("m", chat_server.url, KEY, timeout=5)
     body = completion("Berlin").body
     surplus = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     chat_server.play(completion("Paris", surplus=surplus), completion("Rome"))
     assert [(await model.chat(ask(country))).text for country in ("France?", "Italy?")] == ["Paris", "Rome"]
+    await model.aclose()
 
 
 async def test_text_that_is_no_unicode_is_an_error_of_the_request(model: OpenAICompatible) -> None:

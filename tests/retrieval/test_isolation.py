@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -83,18 +84,33 @@ def test_a_file_that_exceeds_a_limit_is_named_and_the_others_are_read(
     assert report.passages_total == 2
 
 
-def test_a_file_that_was_refused_is_not_read_again_until_it_changes(
+def test_a_file_that_was_refused_is_read_again_only_when_something_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("beliefrag.retrieval.indexing._SETTLED_NS", 0)
-    docs, index, limits = tmp_path / "docs", tmp_path / "index", Reading(seconds=1)
+    docs, small, large = tmp_path / "docs", Reading(output_mb=1), Reading(output_mb=8)
     docs.mkdir()
     (docs / "a.txt").write_text("Words.")
-    write_attributes(docs / "b.html")
-    first, second = (index_paths([docs], index, reading=limits) for _ in range(2))
-    assert first.skipped == second.skipped and second.seconds < first.seconds / 2
+    (docs / "b.html").write_text("<script>none()</script>")
+    (docs / "c.jsonl").write_text('{"text": "%s"}\n' % ("word " * 100) * 2200)
+
+    def index(reading: Reading = small) -> tuple[list[str], list[str]]:
+        with patch.object(ReadingWorkers, "begin", autospec=True, side_effect=ReadingWorkers.begin) as begin:
+            report = index_paths([docs], tmp_path / "index", reading=reading)
+        read = [call.args[1].name for call in begin.call_args_list]
+        return read, [Path(item.path).name for item in report.skipped]
+
+    assert index() == (["a.txt", "b.html", "c.jsonl"], ["b.html", "c.jsonl"])
+    os.utime(docs / "c.jsonl")
+    for _ in range(2):
+        assert index() == ([], ["b.html", "c.jsonl"])
     (docs / "b.html").write_text("<p>other words</p>")
-    assert index_paths([docs], index, reading=limits).passages_total == 2
+    assert index() == (["b.html"], ["c.jsonl"])
+    with monkeypatch.context() as installed:
+        installed.setattr("shutil.which", lambda name: f"/opt/{name}")
+        assert index() == (["c.jsonl"], ["c.jsonl"])
+    assert index(large) == (["c.jsonl"], [])
+    assert index() == ([], [])
 
 
 def test_a_cell_that_claims_to_be_wide_is_a_cell(tmp_path: Path) -> None:

@@ -6,11 +6,19 @@ Faults are made of real bytes on a real socket, so a test sees what a user of a 
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 
 @dataclass(frozen=True)
@@ -89,13 +97,27 @@ class ChatServer:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
 
+    def use_tls(self, certificate: Path) -> None:
+        """Speak TLS from now on, with a new certificate that is written to a file."""
+        key, name, now = ec.generate_private_key(ec.SECP256R1()), x509.Name([]), datetime.now(UTC)
+        made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+        names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+        form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        secret = key.private_bytes(serialization.Encoding.PEM, *form)
+        signed = made.add_extension(names, critical=True).sign(key, hashes.SHA256())
+        certificate.write_bytes(secret + signed.public_bytes(serialization.Encoding.PEM))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
     @property
     def host(self) -> str:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}/v1"
+        scheme = "https" if isinstance(self._server.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://{self.host}/v1"
 
     def play(self, *plays: Play) -> None:
         """Set what comes next."""

@@ -25,7 +25,7 @@ from beliefrag.answering.packing import (
     match_words,
     name_words,
 )
-from beliefrag.retrieval.languages import ENGLISH_STEMS
+from beliefrag.retrieval.languages import analyse_english
 from beliefrag.types import Citation, CitationRole, Passage
 
 MOST_CITATIONS = 4
@@ -103,12 +103,12 @@ def find_uncovered(question: str, passages: Sequence[Passage]) -> tuple[str, ...
 
     A word occurs where its stem does: `trip` in `Trips`, `approve` in `approval`. Words that only ask are left out.
     """
-    known = {stem for passage in passages for stem in ENGLISH_STEMS.analyze(f"{passage.title} {passage.text}")}
+    known = {stem for passage in passages for stem in analyse_english(f"{passage.title} {passage.text}")}
     words = [word for passage in passages for word in match_words(f"{passage.title} {passage.text}")]
     uncovered = []
     for word in dict.fromkeys(_POSSESSIVE.sub("", word) for word in _TOKEN.findall(question)):
         parts = [part for part in match_words(word) if part not in _ASKING_WORDS]
-        if parts and known.isdisjoint(ENGLISH_STEMS.analyze(" ".join(parts))) and not any(cover_words(parts, words)):
+        if parts and known.isdisjoint(analyse_english(" ".join(parts))) and not any(cover_words(parts, words)):
             uncovered.append(word)
     return tuple(uncovered)
 

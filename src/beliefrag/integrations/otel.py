@@ -53,13 +53,16 @@ class EpisodeSpans:
         self._parent: Context | None = extract(headers) if headers else None
         self._chain: Span | None = None
         self._zero = 0
+        self._seconds = 0.0
+        """When the latest event came, since the episode began: the clock of the end of each span."""
         self._model = ""
         self._waiting_for = ""
         """The purpose of the model call under way."""
         self._finished = False
 
-    def on_progress(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress, seconds: float) -> None:
         """Take in what the loop yields."""
+        self._seconds = seconds
         if isinstance(progress, CallStarted):
             self._waiting_for = progress.purpose
         elif isinstance(progress, Step):
@@ -74,18 +77,19 @@ class EpisodeSpans:
         """End the open spans. Without it, a cancelled episode would leave no trace."""
         if self._chain is None:
             return
+        self._seconds = seconds
         if not self._finished:
             if self._waiting_for:
                 cancelled = self._start_child(f"model {self._waiting_for}", OpenInferenceSpanKindValues.LLM, seconds)
                 cancelled.set_status(Status(StatusCode.ERROR, ending))
-                cancelled.end()
+                cancelled.end(self._time(seconds))
             self._chain.set_status(Status(StatusCode.ERROR, ending))
             self._chain.set_attribute("beliefrag.outcome", ending)
-        self._chain.end(max(time.time_ns(), self._time(seconds)))
+        self._chain.end(self._time(seconds))
         self._chain = None
 
     def _start_episode(self, episode: Episode) -> None:
-        self._zero = time.time_ns()
+        self._zero = time.time_ns() - int(self._seconds * 1e9)
         self._model = episode.model
         budget = asdict(episode.budget) if episode.budget else {}
         metadata = {"method": episode.method, "verifier": episode.verifier, "budget": budget, **episode.made_with}
@@ -152,7 +156,7 @@ class EpisodeSpans:
         if self._text and search.query is not None:
             attributes |= _input(search.query)
         span.set_attributes(attributes)
-        span.end()
+        span.end(self._time(self._seconds))
 
     def _finish(self, episode: Episode) -> None:
         for call in episode.calls_before_failure:
@@ -183,7 +187,8 @@ class EpisodeSpans:
         return self._tracer.start_span(name, context, attributes=attributes, start_time=self._time(max(0.0, at)))
 
     def _time(self, at: float) -> int:
-        return self._zero + int(at * 1e9)
+        # The times of the record are rounded: none of them is later than the event that it came with.
+        return self._zero + int(min(at, self._seconds) * 1e9)
 
 
 def _input(value: str) -> _Attributes:

@@ -260,9 +260,9 @@ class OpenAICompatible:
             raise SettingsError("The API key is missing.", remedy=remedy)
         if self._client is None:
             headers = {name: self._read_header(name, value) for name, value in self._headers.items()}
-            # A second reply that a server sent to one call would answer the next call on its connection. Servers behind
-            # TLS have a proxy that drops it, and there a new connection takes long.
-            limits = httpx2.Limits(max_keepalive_connections=0 if self._url.scheme == "http" else 100)
+            # A second reply to one call would answer the next call on its connection. It may come after any check of
+            # an idle connection, and in HTTP/1.1 nothing tells which request it is for: each call has a connection.
+            limits = httpx2.Limits(max_keepalive_connections=0)
             self._secrets += tuple(value for value in headers.values() if len(value) >= 8)
             try:
                 self._client = openai.AsyncOpenAI(

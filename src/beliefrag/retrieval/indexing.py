@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -328,10 +329,6 @@ class _ChangedFile(NamedTuple):
         return workers.begin(CorpusFile(self.found.name, self.found.source, self.content))
 
 
-_refused: dict[str, tuple[_Stamp, Reading, str]] = {}
-"""Why files could not be read: a process that follows a folder does not read them again until they change."""
-
-
 class _Refresh:
     """The work of one run, and the count of it."""
 
@@ -342,6 +339,7 @@ class _Refresh:
         self._found = found
         self._on_progress = on_progress
         self._workers = workers
+        self._readers = _describe_readers(workers.limits)
         self._done = 0
         self._committed_at = time.monotonic()
         self.read = self.unchanged = self.removed = self.passages_added = self.passages_removed = 0
@@ -350,8 +348,8 @@ class _Refresh:
     def run(self, map_on_workers: MapBlocks | None) -> None:
         """Remove what came from files that are gone, and take in what is new or has changed."""
         for path in [path for path in self._writer.files if self._found.has_lost(path)]:
+            self.removed += not self._writer.files[path].refused_by
             self._remove_file(path, printable_path(path))
-            self.removed += 1
         readings = self._read_on_ray(map_on_workers) if map_on_workers else self._read_here()
         with closing(readings):
             for each, reading in readings:
@@ -413,50 +411,46 @@ class _Refresh:
 
     def _open_changed(self, path: str, found: FoundFile) -> _ChangedFile | None:
         known = self._writer.files.get(path)
+        if known and known.refused_by not in ("", self._readers):
+            known = None
         with ExitStack() as closing_content:
             content = closing_content.enter_context(open_regular(found.path))
             stamp = _file_stamp(content)
-            if (before := _refused.get(path)) and before[:2] == (stamp, self._workers.limits):
-                raise Unreadable(before[2])
             if known and known.sha256 and known[1:4] == stamp:
                 self._keep(found, known)
                 return None
             digest = hashlib.file_digest(content, "sha256").hexdigest()
             if known and known.sha256 == digest:
                 self._keep(found, known)
-                self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp), known.complaints))
+                self._writer.record(path, IndexedFile(digest, *_settled_stamp(stamp), *known[4:]))
                 return None
             closing_content.pop_all()
             return _ChangedFile(path, found, stamp, digest, content)
 
     def _keep(self, found: FoundFile, known: IndexedFile) -> None:
-        self.unchanged += 1
-        for complaint in known.complaints:
-            self._skip(found, complaint)
+        self.unchanged += not known.refused_by
+        self._skip(found, *known.complaints)
 
     def _store_changed(self, changed: _ChangedFile, reading: FileReading) -> None:
-        path, found = changed.path, changed.found
+        path, found, reason = changed.path, changed.found, ""
         # Without a hash at first: after a kill, the next run knows it to be half done.
         self._writer.record(path, IndexedFile())
         try:
             self._count(self._writer.put_source(found.source, self._report_passages(found, reading)))
         except Unreadable as problem:
             self._remove_file(path, found.source)
-            self._skip(found, problem.message)
-            if _settled_stamp(changed.stamp) == changed.stamp:
-                _refused[path] = changed.stamp, self._workers.limits, problem.message
+            reason = problem.message
+        complaints = [reason, *reading.complaints()] if reason else reading.complaints()
+        self._skip(found, *complaints)
+        if reason.endswith("(SIGKILL)"):  # by the system, which had no memory, or by a person
             return
-        finally:
-            for complaint in reading.complaints():
-                self._skip(found, complaint)
-        if not reading.passages:
-            self._writer.record(path, None)
-            return
-        self.read += 1
+        refused_by = self._readers if reason or not reading.passages else ""
+        self.read += not refused_by
         if _file_stamp(changed.content) != changed.stamp:
             self._skip(found, "changed while it was read; run again to take in the change")
             return
-        self._writer.record(path, IndexedFile(changed.sha256, *_settled_stamp(changed.stamp), reading.complaints()))
+        stamp = _settled_stamp(changed.stamp)
+        self._writer.record(path, IndexedFile(changed.sha256, *stamp, complaints, refused_by))
 
     def _report_passages(self, found: FoundFile, reading: FileReading) -> Iterator[Passage]:
         for passage in reading:
@@ -472,8 +466,8 @@ class _Refresh:
         self.passages_added += change.added
         self.passages_removed += change.removed
 
-    def _skip(self, found: FoundFile, reason: str) -> None:
-        self.skipped.append(Skipped(found.source, reason))
+    def _skip(self, found: FoundFile, *reasons: str) -> None:
+        self.skipped += [Skipped(found.source, reason) for reason in reasons]
 
     def _report(self, found: FoundFile, within: int) -> None:
         self._on_progress(IndexProgress(self._done, len(self._found.files), self.passages_added + within, found.source))
@@ -490,6 +484,15 @@ def _read_remotely(asked: tuple[FoundFile, _Stamp, Reading]) -> FileReading | No
                 reading.load()
             return reading
     return None
+
+
+def _describe_readers(limits: Reading) -> str:
+    """Return what changes with the limits, our code and the libraries, one of which a format may need."""
+    here = Path(__file__).parent
+    ours = [here / "documents.py", here / "isolation.py", *sorted(here.glob("readers/*.py"))]
+    libraries = [at.stat().st_mtime_ns for at in map(Path, sys.path) if at.match("*-packages") and at.is_dir()]
+    described = f"{limits} {libraries} {shutil.which('tesseract')}".encode()
+    return hashlib.sha256(b"".join((described, *map(Path.read_bytes, ours)))).hexdigest()[:16]
 
 
 def _file_stamp(content: BufferedReader) -> _Stamp:

@@ -13,7 +13,6 @@ import re
 import signal
 import socket
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -38,7 +37,7 @@ _MOST_WORKERS = min(4, os.cpu_count() or 1)
 _FILES_PER_WORKER = 128
 _MOST_COMPLAINTS = 20
 _HEAD = 4
-_GARBLED = re.compile("\ufffd|\u00e2\u20ac|[\u00c2\u00c3][\u0080-\u00bf\u2013-\u2122]")
+_GARBLED = re.compile("\ufffd|\u00e2\u20ac|\u00c2[\u0080-\u00bf\u2013-\u2122]|\u00c3[\u0080-\u00bf\u2013-\u2122]")
 """Characters that could not be decoded, or that were decoded as Windows-1252 and are UTF-8."""
 _PER_GARBLED = 100
 _GRACE = 5.0
@@ -164,6 +163,8 @@ class _Worker:
     """The parent's end of one worker process."""
 
     def __init__(self, limits: Reading) -> None:
+        import subprocess  # noqa: PLC0415 - a worker imports this module too, and no more than it needs
+
         command = [sys.executable, "-c", _START, json.dumps(asdict(limits)), *sys.path]
         with ExitStack() as stack:
             stdin: Any = subprocess.PIPE
@@ -213,9 +214,11 @@ class _Worker:
 
     def kill(self, *, grace: float = 0) -> int:
         """End the process and return its exit code; one that ends of itself in the seconds of grace keeps its own."""
+        from subprocess import TimeoutExpired  # noqa: PLC0415 - as above
+
         try:
             code = self._process.wait(grace)
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
         for stream in (self._requests, self._process.stdin, self._process.stdout):
@@ -263,6 +266,10 @@ def _next_request() -> dict[str, Any] | None:
     return {**json.loads(data), "descriptor": descriptors[0]} if data else None
 
 
+def _encode(kind: str, value: object) -> bytes:
+    return json.dumps((kind, value)).encode() + b"\n"
+
+
 class _Answer:
     """Reads one file in the worker and sends messages; time in which the parent does not take them is not counted."""
 
@@ -271,6 +278,7 @@ class _Answer:
         self._nowhere = nowhere
         self._seconds = seconds
         self._megabytes = megabytes
+        self._rest = b""
 
     def read(self, file: CorpusFile) -> None:
         """Send the passages of a file, what was left out, and the reason if it cannot be read."""
@@ -285,36 +293,38 @@ class _Answer:
             # A parser may fail in any way on a broken file; panics of Rust are not even an Exception.
             words = " ".join(str(problem).split())[:200]
             reason = f"cannot be read ({type(problem).__name__}: {words})"
-        self._send("end", reason)
-        faulthandler.cancel_dump_traceback_later()
+        self._send(self._rest + _encode("end", reason))
 
     def _send_passages(self, file: CorpusFile) -> str:
+        """Send the passages of a file but for the last ones, which go with the end: one line fewer to wait for."""
         batch: list[tuple[object, ...]] = []
         size = total = garbled = 0
-        for document in read_file(replace(file, complain=lambda what: self._send("complaint", what))):
+        for document in read_file(replace(file, complain=lambda what: self._send_part("complaint", what))):
             for passage in cut_document(document):
                 fields = (passage.id, passage.title, passage.text, passage.place, passage.metadata, links_of(passage))
                 batch.append(fields)
                 size += len(passage.title) + len(passage.text)
                 garbled += 0 if passage.text.isascii() else len(_GARBLED.findall(passage.text))
                 if size >= _BATCH:
-                    self._send("passages", batch)
+                    self._send_part("passages", batch)
                     total += size
                     batch, size = [], 0
                     if total > self._megabytes * 1_000_000:
                         return f"holds more than {self._megabytes:,} MB of text (setting reading.output_mb)"
-        self._send("passages", batch)
+        self._rest = _encode("passages", batch)
         if garbled * _PER_GARBLED > total + size:
-            self._send("complaint", f"looks garbled ({garbled:,} unreadable characters); it was read all the same")
+            self._send_part("complaint", f"looks garbled ({garbled:,} unreadable characters); it was read all the same")
         return ""
 
-    def _send(self, kind: str, value: object) -> None:
-        line = json.dumps((kind, value)).encode() + b"\n"
+    def _send_part(self, kind: str, value: object) -> None:
+        self._send(_encode(kind, value))
+        self._start_timer()
+
+    def _send(self, lines: bytes) -> None:
         faulthandler.cancel_dump_traceback_later()
         self._seconds -= time.monotonic() - self._since
-        self._out.write(line)
+        self._out.write(lines)
         self._out.flush()
-        self._start_timer()
 
     def _start_timer(self) -> None:
         self._since = time.monotonic()

@@ -12,12 +12,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
-
-import tantivy
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from beliefrag.types import Passage
+
+if TYPE_CHECKING:
+    from tantivy import TextAnalyzer
 
 ENGLISH = "en"
 
@@ -29,12 +31,9 @@ _STEMMERS = {
 _FOLDED = frozenset(("ca", "de", "el", "es", "fr", "it", "nl", "pt", "ro"))
 """Languages whose words are often typed without their accents."""
 
-_LOWER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-ENGLISH_STEMS = _LOWER.filter(tantivy.Filter.stemmer("english")).build()
-
 _COMMON_WORDS = {
     language: frozenset(words)
-    for language, *words in map(str.split, (files(__package__) / "common_words.txt").read_text("utf-8").splitlines())
+    for language, *words in map(str.split, Path(__file__).with_name("common_words.txt").read_text("utf-8").splitlines())
 }
 """The commonest words of languages in Latin letters: a line of the file has a code and its words."""
 _LANGUAGES_OF = {
@@ -64,7 +63,6 @@ _NAMES = {code: name.capitalize() for code, name in _STEMMERS.items()} | {
     "te": "Telugu", "th": "Thai", "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
 _KNOWN = frozenset((*_COMMON_WORDS, *_SCRIPTS, *(one for each in _RELATIVES.values() for one in each)))
-_LETTERS = {language: re.compile(f"[{letters}]") for language, letters in _SCRIPTS.items()}
 _NOT_LATIN = re.compile(f"[^\\W\\d_{_LATIN}]")
 _LETTERS_ONLY = re.compile(r"[^\W\d_]+")
 _IS_LATIN = re.compile(f"[{_LATIN}]")
@@ -76,9 +74,7 @@ _MARKS = (
 _DROPPED = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f\ufeff]")
 """Accents, points of Hebrew and Arabic, which are usually left out, and characters without width."""
 _PAIRED, _TRIPLED = f"{_HAN}{_KANA}{_HANGUL}", f"{_THAI}{_LAO}{_BURMESE}{_KHMER}"
-_RUN = re.compile(
-    f"(?P<pairs>[{_PAIRED}]+)|(?P<triples>[{_TRIPLED}]+)|(?P<word>(?:[^\\W_{_PAIRED}{_TRIPLED}]|[{_MARKS}])+)"
-)
+_RUN = f"(?P<pairs>[{_PAIRED}]+)|(?P<triples>[{_TRIPLED}]+)|(?P<word>(?:[^\\W_{_PAIRED}{_TRIPLED}]|[{_MARKS}])+)"
 _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 _LONGEST_TERM = 100
 _WHOLE_WORD = 4
@@ -131,7 +127,7 @@ def _count_letters(text: str) -> dict[str, int]:
     """Count what is typical of each language in other than Latin letters; empty if most are Latin."""
     if text.isascii() or len(_NOT_LATIN.findall(text)) * 2 <= len(_IS_LATIN.findall(text)):
         return {}
-    counts = {language: len(letters.findall(text)) for language, letters in _LETTERS.items()}
+    counts = {language: len(re.findall(f"[{letters}]", text)) for language, letters in _SCRIPTS.items()}
     # Chinese characters are Japanese in company with kana.
     counts["ja"] += counts["zh"] if counts["ja"] * 10 > counts["zh"] else 0
     script = max(counts, key=lambda language: counts[language])
@@ -186,7 +182,7 @@ def analyse(text: str, language: str) -> list[str]:
     terms: list[str] = []
     latin: list[str] = []
     others: list[str] = []
-    for found in _RUN.finditer(text):
+    for found in re.finditer(_RUN, text):
         run = found[0]
         match found.lastgroup:
             case "pairs":
@@ -221,13 +217,21 @@ def _reduce(words: list[str], language: str) -> Iterator[str]:
             yield from _runs_of(plain, _WHOLE_WORD)
 
 
+def analyse_english(text: str) -> list[str]:
+    """Return the terms of a text in English: the stems of its words."""
+    return _stemmer("").analyze(text)
+
+
 @cache
-def _stemmer(language: str) -> tantivy.TextAnalyzer:
-    name = "english" if language == ENGLISH else _STEMMERS[language]
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(
-        tantivy.Filter.remove_long(_LONGEST_TERM)
-    )
-    return builder.filter(tantivy.Filter.stemmer(name)).build()
+def _stemmer(language: str) -> TextAnalyzer:
+    import tantivy  # noqa: PLC0415 - the workers that read files need only the languages
+
+    if language:
+        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        builder = builder.filter(tantivy.Filter.remove_long(_LONGEST_TERM))
+    else:
+        builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    return builder.filter(tantivy.Filter.stemmer(_STEMMERS.get(language, "english"))).build()
 
 
 def _fold(word: str) -> str:

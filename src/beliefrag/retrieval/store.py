@@ -106,14 +106,16 @@ EMPTY = CorpusState(0, 0)
 
 
 class IndexedFile(NamedTuple):
-    """What is known of an indexed file. An empty hash means that its passages were still being written."""
+    """What is known of a file. An empty hash means that its passages were still being written."""
 
     sha256: str = ""
     size: int = -1
     mtime_ns: int = -1
     ctime_ns: int = -1
     complaints: Sequence[str] = ()
-    """What was left out of it, or is suspicious; reported by later runs too."""
+    """What was left out of it, or is suspicious, or why it gave nothing; reported by later runs too."""
+    refused_by: str = ""
+    """With which limits and readers it gave nothing: by others it may be read."""
 
 
 class Snapshot(NamedTuple):

@@ -73,7 +73,7 @@ class RequestRecord:
     _texts: list[str] = field(default_factory=list)
     """The question and the passages of the episode, which must not get into the log."""
 
-    def on_progress(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress, seconds: float) -> None:
         """Add up cost and outcome."""
         if isinstance(progress, Step):
             self.calls += progress.calls

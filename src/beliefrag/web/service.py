@@ -108,9 +108,9 @@ class AdmissionQueue:
 
 
 class EpisodeObserver(Protocol):
-    """Gets what an episode yields while it runs, and at last its outcome or how it was interrupted."""
+    """Gets what an episode yields, and how it ended or was interrupted, both with the seconds since it began."""
 
-    def on_progress(self, progress: Progress) -> None: ...  # noqa: D102
+    def on_progress(self, progress: Progress, seconds: float) -> None: ...  # noqa: D102
 
     def on_end(self, ending: str, seconds: float) -> None: ...  # noqa: D102
 
@@ -233,7 +233,7 @@ class AnswerService:
                 async with contextlib.aclosing(stream):
                     async for event in stream:
                         for observer in observers:
-                            observer.on_progress(event)
+                            observer.on_progress(event, time.monotonic() - began)
                         if isinstance(event, Episode) and event.outcome is not None:
                             last = event
                         else:

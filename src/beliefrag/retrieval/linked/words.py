@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beliefrag.retrieval.languages import ENGLISH_STEMS
+from beliefrag.retrieval.languages import analyse_english
 
 if TYPE_CHECKING:
     from beliefrag.retrieval.linked.graph import Arrays
@@ -205,7 +205,7 @@ def _find_sentence_ends(kinds: NDArray[np.uint16]) -> Long:
 
 def hash_stems(words: Sequence[str]) -> tuple[Hashes, Hashes]:
     """Hash the stems of words, and their first letters: `director` and `directed` share those."""
-    plain = iter(ENGLISH_STEMS.analyze("\n".join(word for word in words if word.isascii())))
+    plain = iter(analyse_english("\n".join(word for word in words if word.isascii())))
     # Tantivy may split a word outside ASCII.
     stems = [next(plain) if word.isascii() else _stem(word) for word in words]
     ends = np.cumsum([len(stem) for stem in stems])
@@ -216,7 +216,7 @@ def hash_stems(words: Sequence[str]) -> tuple[Hashes, Hashes]:
 
 
 def _stem(word: str) -> str:
-    stems = ENGLISH_STEMS.analyze(word)
+    stems = analyse_english(word)
     return stems[0] if len(stems) == 1 else word
 
 

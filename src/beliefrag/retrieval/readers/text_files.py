@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from markdown_it import MarkdownIt
-from striprtf.striprtf import rtf_to_text
-
 from beliefrag.retrieval.documents import CorpusFile, Document, Mark, Unreadable, clean_line, clean_text, decode
 from beliefrag.retrieval.readers.sections import ENTRY, Outline
 
@@ -47,6 +44,8 @@ def read_plain_text(file: CorpusFile) -> Iterator[Document]:
 
 def read_markdown(file: CorpusFile) -> Iterator[Document]:
     """Read a Markdown file. Front matter is left out, but its title is used."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - it takes long to import
+
     text = decode(file.content.read())
     front = _FRONT_MATTER.match(text)
     named = _FRONT_TITLE.search(front[1]) if front else None
@@ -82,6 +81,8 @@ def read_code(file: CorpusFile) -> Iterator[Document]:
 
 def read_rtf(file: CorpusFile) -> Iterator[Document]:
     """Read rich text."""
+    from striprtf.striprtf import rtf_to_text  # noqa: PLC0415 - it takes long to import
+
     data = file.content.read()
     if not data.startswith(b"{\\rtf"):
         raise Unreadable("is not rich text")

@@ -24,7 +24,7 @@ class AskedEpisode:
         self.record = Episode(method="", question=Question(""))
         self._keep = keep
 
-    def on_progress(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress, seconds: float) -> None:
         """Keep the episode that the loop yields at its end."""
         if isinstance(progress, Episode) and progress.outcome is not None:
             self.record = progress
