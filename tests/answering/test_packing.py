@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beliefrag.answering.packing import (
-    LEAST_WORDS,
-    PackedPassage,
-    find_sentences,
-    pack_passages,
-    read_sentences,
-)
+from beliefrag.answering.packing import LEAST_WORDS, PackedPassage, find_sentences, pack_passages, read_sentences
 from beliefrag.retrieval.documents import count_words
 from beliefrag.types import Passage
 

@@ -14,23 +14,11 @@ from beliefrag.bench.questions import Dataset
 from beliefrag.runs.run_errors import DataError
 from tests.support.benchmark_files import ABSENT, BENCHMARKS
 
-NAMES = (
-    "2wikimultihopqa",
-    "holobench_standin_spider",
-    "hotpotqa",
-    "musique",
-    "nq",
-    "popqa",
-    "rgb",
-    "triviaqa",
-)
+NAMES = ("2wikimultihopqa", "holobench_standin_spider", "hotpotqa", "musique", "nq", "popqa", "rgb", "triviaqa")
 ANNOTATED = ("2wikimultihopqa", "holobench_standin_spider", "hotpotqa", "musique", "nq", "rgb")
 HASHED = ("2wikimultihopqa", "hotpotqa", "musique", "nq", "popqa", "triviaqa")
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(not BENCHMARKS.is_dir(), reason=ABSENT),
-]
+pytestmark = [pytest.mark.data, pytest.mark.skipif(not BENCHMARKS.is_dir(), reason=ABSENT)]
 
 
 def folder(name: str) -> Path:

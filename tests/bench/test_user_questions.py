@@ -43,10 +43,7 @@ def test_an_id_made_from_the_words_stays_when_the_file_grows(tmp_path: Path) -> 
     [
         ("question,solution\nWhich?,Oslo\n", "line 2: has no 'answer'"),
         ("question,answer\nWhich?,Oslo,more\n", "line 2: .*3 columns.* 2\\b"),
-        (
-            "question,answer\nWhich?,Oslo\nWhich?,Bergen\n",
-            "asked.csv line 3: .*q_\\w+ .*twice",
-        ),
+        ("question,answer\nWhich?,Oslo\nWhich?,Bergen\n", "asked.csv line 3: .*q_\\w+ .*twice"),
         ("question;answer\nWhich?;Oslo\n", "asked.csv .*no column 'question'.*'question;answer'"),
         ("question;answer\nIn Oslo, where?;There\n", "asked.csv .*no column 'question'"),
         ("asked,answer\nWhich?,Oslo\n", "no column 'question'.*'asked', 'answer'"),

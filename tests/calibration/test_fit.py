@@ -280,8 +280,7 @@ def test_where_columns_separate_the_outcomes_the_slopes_stay_finite() -> None:
         replace(
             each,
             state=change(
-                each.state,
-                diagnostics=replace(each.state.diagnostics, support=0.5 + (0.3 if each.positive else -0.3)),
+                each.state, diagnostics=replace(each.state.diagnostics, support=0.5 + (0.3 if each.positive else -0.3))
             ),
         )
         for each in examples

@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibration import (
-    Artifact,
-    Guarantee,
-    apply_guarantee,
-    load_artifact,
-    select_guarantee,
-)
+from beliefrag.calibration import Artifact, Guarantee, apply_guarantee, load_artifact, select_guarantee
 from beliefrag.calibration.artifact import write_artifact
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import Thresholds

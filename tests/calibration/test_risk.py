@@ -7,14 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from beliefrag.calibration.risk import (
-    STARTS,
-    Floats,
-    RiskSample,
-    ThresholdChoice,
-    answers_needed,
-    choose_threshold,
-)
+from beliefrag.calibration.risk import STARTS, Floats, RiskSample, ThresholdChoice, answers_needed, choose_threshold
 from beliefrag.errors import SettingsError
 
 RIGHT, WRONG = True, False

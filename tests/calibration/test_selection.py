@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from beliefrag.calibration import (
-    Artifact,
-    RunConditions,
-    find_calibration_warnings,
-    load_artifact,
-    select_artifact,
-)
+from beliefrag.calibration import Artifact, RunConditions, find_calibration_warnings, load_artifact, select_artifact
 from beliefrag.errors import CalibrationError
 from beliefrag.policy import ScheduledValue, ScoreScale
 from beliefrag.retrieval import Bm25Index

@@ -53,8 +53,7 @@ async def test_only_what_was_asked_for_is_sent(chat_server: ChatServer, model: O
 
 
 @pytest.mark.parametrize(
-    ("fields", "limit"),
-    [({}, 64), ({"schema": SCHEMA}, 256), ({"purpose": "write"}, 512), ({"max_tokens": 9}, 9)],
+    ("fields", "limit"), [({}, 64), ({"schema": SCHEMA}, 256), ({"purpose": "write"}, 512), ({"max_tokens": 9}, 9)]
 )
 async def test_a_reply_has_a_small_limit_by_purpose(
     chat_server: ChatServer, model: OpenAICompatible, fields: dict[str, Any], limit: int

@@ -5,21 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from beliefrag.report.figure import (
-    draw_quality_against_tokens,
-    figure_svg,
-    methods_on_front,
-    open_figure,
-    save_figure,
-)
+from beliefrag.report.figure import draw_quality_against_tokens, figure_svg, methods_on_front, open_figure, save_figure
 from beliefrag.report.table import Heading, Page, PageLink, Picture, Table
 from beliefrag.runs.statistics import Estimate
 
 HOSTILE = "</p><script>x</script>[a](b)`c`"
-MEANS = {
-    "<b>One": (Estimate(100.0, 90.0, 110.0), Estimate(0.5, 0.4, 0.6)),
-    "Two": (Estimate(300.0), Estimate(0.4)),
-}
+MEANS = {"<b>One": (Estimate(100.0, 90.0, 110.0), Estimate(0.5, 0.4, 0.6)), "Two": (Estimate(300.0), Estimate(0.4))}
 
 
 def test_all_text_of_a_page_is_escaped_in_both_forms() -> None:

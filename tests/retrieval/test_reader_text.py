@@ -39,8 +39,7 @@ def test_one_damaged_byte_does_not_turn_the_whole_text_into_another_encoding(tmp
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"\x7fELF\x02\x01\x01\x00\x00", bytes(range(1, 256)) * 4, "no mark".encode("utf-16-le"), b"abc\x00def"],
+    "data", [b"\x7fELF\x02\x01\x01\x00\x00", bytes(range(1, 256)) * 4, "no mark".encode("utf-16-le"), b"abc\x00def"]
 )
 def test_binary_is_refused(tmp_path: Path, read: Read, data: bytes) -> None:
     (tmp_path / "note.txt").write_bytes(data)

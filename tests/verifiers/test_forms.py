@@ -29,11 +29,7 @@ class Observed:
 
 
 async def observe(
-    tmp_path: Path,
-    form: str,
-    *lines: dict[str, Any],
-    question: str = "Which?",
-    passages: Sequence[Passage] = PASSAGES,
+    tmp_path: Path, form: str, *lines: dict[str, Any], question: str = "Which?", passages: Sequence[Passage] = PASSAGES
 ) -> tuple[Observation, Observed]:
     kept = Observed()
     calls = ModelCalls(
@@ -129,8 +125,7 @@ async def test_a_passage_that_does_not_help_is_flagged_and_one_voice_cannot_conf
 
 
 @pytest.mark.parametrize(
-    ("odds", "flagged"),
-    [((0.2, 0.3), ()), ((0.2, 0.45), ("first",)), ((0.6, 0.9), ()), ((0.45, 0.9), ("first",))],
+    ("odds", "flagged"), [((0.2, 0.3), ()), ((0.2, 0.45), ("first",)), ((0.6, 0.9), ()), ((0.45, 0.9), ("first",))]
 )
 async def test_only_passages_clearly_behind_the_best_are_flagged(
     tmp_path: Path, odds: tuple[float, float], flagged: tuple[str, ...]
