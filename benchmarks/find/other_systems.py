@@ -24,7 +24,9 @@ OWN_TITLES = {
     "bm25": "BM25",
     "dense:weights=gte-small": "dense (gte-small)",
     "hybrid:weights=gte-small": "hybrid of BM25 and gte-small",
-    "LinearRAG": "LinearRAG (MiniLM)",
+    "LinearRAG": "LinearRAG (MiniLM), default settings",
+    "LinearRAG, settings of the set": "LinearRAG, its settings for each set",
+    "LinearRAG, settings of the set, neighbours linked": "the same, neighbouring passages linked",
     "linked, as shipped": "linked, as shipped",
     "linked, fitted on the other sets": "linked, fitted on the other sets",
 }
