@@ -7,7 +7,7 @@ Needs a copy of github.com/DEEP-PolyU/LinearRAG (commit 4ecfa25) on PYTHONPATH, 
 OpenVINO, which computes the vectors in bfloat16: 1.7 times as fast as 32 bits, with cosines to those of 0.9999.
 It ranks twice: with the defaults of its run.py, and with the settings that its scripts/run.sh has for the set. It links
 each passage to the next one, as chunks of one document. These passages are not, so they stay unlinked; `--neighbours`
-links them, in the order of their ids. Vectors and entities are kept in the work folder, with the seconds that they took.
+links them, in the order of their ids. Vectors and entities are kept in the work folder, with the seconds they took.
 Its language model is not asked.
 """
 
