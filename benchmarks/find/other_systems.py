@@ -25,8 +25,8 @@ OWN_TITLES = {
     "dense:weights=gte-small": "dense (gte-small)",
     "hybrid:weights=gte-small": "hybrid of BM25 and gte-small",
     "LinearRAG": "LinearRAG (MiniLM), default settings",
-    "LinearRAG, settings of the set": "LinearRAG, its settings for each set",
-    "LinearRAG, settings of the set, neighbours linked": "the same, neighbouring passages linked",
+    "LinearRAG, settings of the set": "LinearRAG, settings of the set",
+    "LinearRAG, settings of the set, neighbours linked": "LinearRAG, settings of the set, neighbours linked",
     "linked, as shipped": "linked, as shipped",
     "linked, fitted on the other sets": "linked, fitted on the other sets",
 }
