@@ -44,7 +44,7 @@ _MOST_TOKENS = 256
 
 
 class Encoder:
-    """Makes vectors as its code asks for them, and counts the processor time that kept ones took."""
+    """The encoder that its code calls. It keeps vectors on disk, with the processor time that they took."""
 
     def __init__(self, weights: Path, kept: Path) -> None:
         """Load the model. `kept` is the folder for vectors."""
