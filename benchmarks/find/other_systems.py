@@ -20,6 +20,16 @@ from benchmarks.find.mixed_corpus import MULTI_HOP
 from benchmarks.find.tables import NAMES, TITLES
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
+OWN_TITLES = {
+    "bm25": "BM25",
+    "dense:weights=gte-small": "dense (gte-small)",
+    "hybrid:weights=gte-small": "hybrid of BM25 and gte-small",
+    "LinearRAG": "LinearRAG (MiniLM), default settings",
+    "LinearRAG, settings of the set": "LinearRAG, settings of the set",
+    "LinearRAG, settings of the set, neighbours linked": "LinearRAG, settings of the set, neighbours linked",
+    "linked, as shipped": "linked, as shipped",
+    "linked, fitted on the other sets": "linked, fitted on the other sets",
+}
 MARK = "<!-- What follows was written by benchmarks/find/other_systems.py. -->\n"
 
 
@@ -41,16 +51,17 @@ def write_tables() -> str:
 
 def _own_corpora() -> Iterator[str]:
     held = _read("leave_one_out.json")
-    systems = list(held[MULTI_HOP[0]]["systems"])
-    found = {one: [held[name]["systems"].get(one) for name in MULTI_HOP] for one in systems}
+    found = {one: [held[name]["systems"].get(one) for name in MULTI_HOP] for one in OWN_TITLES}
     counts = [len(held[name]["systems"]["bm25"]["values"]["recall"]) for name in MULTI_HOP]
     sizes = [f"{n}; {held[name]['passages']:,}" for n, name in zip(counts, MULTI_HOP, strict=True)]
     yield _row("questions; passages", [*sizes, "", ""])
     for system, each in found.items():
+        if not any(each):
+            continue
         cells = [format_number(mean_estimate(one["values"]["recall"])) if one else "" for one in each]
-        indexing = "; ".join(f"{one['index_seconds']:.1f}" if one else "-" for one in each)
-        search = "; ".join(f"{one['search_milliseconds']:.1f}" if one else "-" for one in each)
-        yield _row("BM25" if system == "bm25" else system, [*cells, f"{indexing} s", f"{search} ms"])
+        indexing = "; ".join(f"{_number(one['index_seconds'])}" if one else "-" for one in each)
+        search = "; ".join(f"{_number(one['search_milliseconds'])}" if one else "-" for one in each)
+        yield _row(OWN_TITLES[system], [*cells, f"{indexing} s", f"{search} ms"])
     theirs = _read("other_systems.json")["hipporag2"]
     sizes = [f"{theirs['questions'][name]:,}; {theirs['passages'][name]:,}" for name in MULTI_HOP]
     yield _row("*published with HippoRAG 2:* questions; passages", [*sizes, "", ""])
@@ -72,6 +83,10 @@ def _mixed_corpus() -> Iterator[str]:
     for system, title in TITLES.items():
         recall = (Estimate(*(parts[name][system]["recall"][e] for e in ("value", "low", "high"))) for name in MULTI_HOP)
         yield _row(title, [*map(format_number, recall), f"{indexing[system]:,.0f} s", searches.get(system, "")])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.{0 if value >= 100 else 1}f}"
 
 
 def _row(title: str, cells: Iterable[str]) -> str:
