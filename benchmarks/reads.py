@@ -17,6 +17,7 @@ import argparse
 import gzip
 import json
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -121,8 +122,8 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Run the command line."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line; return 1 if a question has no read, such as one whose reply is missing in a replay."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=tuple(READS), default=list(READS))
     parser.add_argument("--n", type=int, help="read so many questions of each set instead")
@@ -130,13 +131,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--replay", action="store_true")
     parser.add_argument("--model", default=DEFAULT_MODEL)
     given = parser.parse_args(words)
+    missing: list[str] = []
     for name in given.sets:
         run = collect(name, given.n or READS[name], given.out, replay=given.replay, model=given.model)
+        missing += [f"{name}/{each.question.id}" for each in run.summaries() if not each.finished]
         f1 = [each.metrics["f1"] or 0.0 for each in run.summaries() if each.finished]
         print(
             f"{name}: {len(f1)} reads, mean F1 {sum(f1) / len(f1):.3f}" if f1 else f"{name}: nothing read", flush=True
         )
+    if missing:
+        print(f"{len(missing)} questions have no read: {', '.join(missing)}", file=sys.stderr)
+    return int(bool(missing))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
