@@ -312,7 +312,7 @@ def compare(
 
 def format_duration(seconds: float) -> str:
     """Return a time in words, to the digit that an estimate deserves."""
-    if seconds < 90:
+    if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
