@@ -95,7 +95,7 @@ def test_texts_are_read_as_the_type_of_their_option() -> None:
         ("square:side=0", ["side=0", "at least 1"]),
         ("square:side", ["'side'", "key=value"]),
         ("dot:side=1", ["'side'", "no options"]),
-        ("sqare", ["'sqare'", "Did you mean square?", "dot"]),
+        ("sqare", ["'sqare'", "Did you mean square?", "dot", GROUP]),
         ("", ["''", "square, dot"]),
     ],
 )

@@ -10,6 +10,8 @@ class BeliefRAGError(Exception):
     """Base of every error raised on purpose: what was wrong, with which value, and the next thing to do."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
+        if remedy and message[-1:] not in ".!?:\u2026":
+            message += "."  # what a server or a library said often has none
         super().__init__(message)
         self.message = message
         self.remedy = remedy

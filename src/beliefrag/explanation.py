@@ -64,7 +64,7 @@ _REASONS = {
     "finish-correction": "weak passages are gone; look for better ones",
     "finish-rewrite": "the query was rewritten; search with it",
     "prune:in-part": "the passages found settle the question only in part",
-    "retrieve": "not answerable yet, and another search is worth it",
+    "retrieve": "not answerable yet, and a search is worth it",
     "retrieve:collection": "the question is about the whole collection, of which more can be read",
     "retrieve:corrected-query": "search with the corrected query",
     "retrieve:largest-drop": "search once, and cut at the largest drop",

@@ -239,7 +239,8 @@ class Registry(Generic[T, I]):
         if not entries:
             near = difflib.get_close_matches(name, self, n=2)
             meant = f"Did you mean {' or '.join(near)}? " if near else ""
-            raise SettingsError(f"No {self.kind} is called {name!r}.", remedy=f"{meant}Known: {', '.join(self)}.")
+            own = f"A package of your own names it under the entry point {self.group}: see CONTRIBUTING.md."
+            raise SettingsError(f"No {self.kind} is called {name!r}.", remedy=f"{meant}Known: {', '.join(self)}. {own}")
         packages = " and ".join(map(_package, entries))
         if len(entries) > 1:
             raise SettingsError(

@@ -205,3 +205,13 @@ def test_documents_that_could_not_be_read_are_told_of(beliefrag: Command, docs: 
     assert mentions(one.err, "warning:", "1 problem", "scan.pdf")
     (docs / "photo.png").write_bytes(b"\x89PNG")
     assert mentions(beliefrag(*given).err, "warning:", "2 problems")
+
+
+def test_a_method_without_a_probability_gives_the_short_answer_where_no_sentence_is_supported(
+    beliefrag: Command, docs: Path, home: Path
+) -> None:
+    model = write_script(home, ANSWER, {"purpose": "write", "reply": "The Eiffel Tower opened in 1889."})
+    asked = ("ask", QUESTION, "--docs", docs, "--model", model, "--answer-style", "sentence")
+    ran = beliefrag(*asked, "--method", "static")
+    assert ran.code == 0, ran.out
+    assert ran.out.startswith("Larvik\n")

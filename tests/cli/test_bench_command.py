@@ -101,7 +101,8 @@ def test_a_finished_run_asks_and_writes_nothing_more(beliefrag: Command, home: P
     before = (home / "run" / "episodes.jsonl").read_bytes(), (home / "run" / "run.json").read_bytes()
     # One part of a run: of the rest the command knows nothing.
     ran = beliefrag(*line_of(home, "--methods", "static", "--n", "2"))
-    assert mentions(ran.err.splitlines()[-1], "0 episodes finished", "0 failed", "done")
+    *_, end, hint = ran.err.splitlines()
+    assert mentions(end, "0 episodes finished", "0 failed", "done") and hint.endswith("beliefrag bench report run")
     ran = beliefrag(*line)
     assert ran.code == 0
     assert "done before: 16" in ran.err

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.cli.shell import Ran, write_docs, write_script
+from tests.cli.shell import Ran, on_terminal, write_docs, write_script
 from tests.support.bench_runs import records
 from tests.support.messages import mentions
 
@@ -41,11 +42,15 @@ def test_questions_of_ones_own_are_asked_as_ask_does_and_each_answer_is_checked(
     ran = beliefrag(*line)
     assert ran.code == 0, ran.err
     heading, *rows = (text.split("\t") for text in ran.out.splitlines())
-    assert heading == ["question", "expected", "given", "probability", "verdict"]
-    assert [row[-1] for row in rows] == ["right", "wrong", "declined", "rightly declined", "wrong"]
-    assert rows[1][1:3] == ["Larvik | Laurvig", "Fram"] and rows[3][1:3] == ["(no answer)", "-"]
-    assert rows[0][3].endswith("%")
+    assert heading == ["verdict", "question", "expected", "given", "probability"]
+    assert [row[0] for row in rows] == ["right", "wrong", "declined", "rightly declined", "wrong"]
+    assert rows[1][2:4] == ["Larvik | Laurvig", "Fram"] and rows[3][2:4] == ["(no answer)", "-"]
+    assert rows[0][4].endswith("%")
     assert mentions(ran.err, "2 of 5 right", "1 right", "1 rightly declined", "2 wrong", "1 declined")
     found = {record.question.id: record for record in records(home / "run")}
     assert sorted(each.metrics["f1"] or 0 for each in found.values() if each.outcome == "abstained") == [0, 1]
     assert {(record.method, record.verdict) for record in found.values()} == {("lean", None)}, "and no judge is asked"
+    code, screen = on_terminal(*line, columns=80)
+    shown = screen[screen.index("verdict") :]
+    assert code == 0 and "…" not in shown
+    assert re.findall(r"^(?:right(?:ly declined)?|wrong|declined)\b", shown, re.MULTILINE) == [row[0] for row in rows]

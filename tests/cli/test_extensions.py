@@ -83,7 +83,13 @@ def test_a_dataset_format_of_another_package_is_listed_imported_and_run(home: Pa
 
 
 def test_a_model_provider_of_another_package_is_listed_and_answers(home: Path, installed: Command) -> None:
-    assert "\techo\t" in installed("config", "extensions").out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(RETRIEVERS._extensions, "postgres", raising=False)
+        patch.delitem(sys.modules, "beliefrag.retrieval.engines.postgres", raising=False)
+        patch.setitem(sys.modules, "psycopg", None)
+        listed = installed("config", "extensions")
+    assert "\techo\t" in listed.out and listed.err == ""
+    assert "\tpostgres\t-\tSearch on PostgreSQL needs a library" in listed.out
     ran = installed(
         *("ask", QUESTION, "--docs", write_docs(home), "--model", "echo:Colin Archer", "--method", "static", "--json")
     )

@@ -65,11 +65,14 @@ async def test_where_no_sentence_is_supported_the_short_answer_is_given(tmp_path
     episode, _ = await play(tmp_path, SURE, ANSWER, write, style="paragraph")
     assert (episode.answer, episode.left_out, episode.sentences) == ("28 m", 1, ())
     assert episode.citations
-    declined, _ = await play(tmp_path, SURE, ANSWER, write, style="paragraph", asks_back=True)
+    asks: dict[str, Any] = {"style": "paragraph", "asks_back": True}
+    plain, _ = await play(tmp_path, SURE, ANSWER, write, **asks)
+    assert (plain.outcome, plain.answer) == ("answered", "28 m"), "a method without a probability does not decline"
+    declined, _ = await play(tmp_path, SURE, ANSWER, write, **asks, calibrated=False)
     assert (declined.outcome, declined.answer, declined.best_guess) == ("abstained", None, "28 m")
     assert (declined.reason, declined.steps[-1].action) == ("abstain-unsupported", Action.ABSTAIN)
     german = {"purpose": "write", "reply": "Der Turm ist sehr hoch, und er steht auf dem Berg in der Stadt."}
-    foreign, _ = await play(tmp_path, SURE, ANSWER, german, style="paragraph", asks_back=True)
+    foreign, _ = await play(tmp_path, SURE, ANSWER, german, **asks, calibrated=False)
     assert (foreign.answer, foreign.left_out) == ("28 m", 0), "the check knows nothing of another language"
 
 

@@ -88,7 +88,7 @@ async def test_a_slow_server_runs_into_the_timeout(chat_server: ChatServer, slow
 @pytest.mark.parametrize(
     ("response", "says", "remedy", "retryable"),
     [
-        (failure(401, "Incorrect API key"), "rejected the API key", "OPENAI_API_KEY", False),
+        (failure(401, "Incorrect API key"), "Incorrect API key.", "OPENAI_API_KEY", False),
         (failure(403, "No access"), "does not allow this", "key may use", False),
         (failure(404, "The model `m` does not exist"), "`m` does not exist", "/v1", False),
         (failure(400, "This model's maximum context length is 4096 tokens."), "too long", "fewer", False),

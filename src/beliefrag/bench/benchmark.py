@@ -270,10 +270,10 @@ def check_answers(folder: str | Path, dataset: Dataset) -> Result[Counter[str]]:
     """
     given = {each.question.id: each for each in read_episodes(Path(folder))}
     rows = [_check_answer(given[each.id], each) for each in dataset.questions if each.id in given]
-    counts = Counter(row[-1] for row in rows)
+    counts = Counter(row[0] for row in rows)
     words = ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if counts[verdict])
     right = counts["right"] + counts["rightly declined"]
-    headings = ("question", "expected", "given", "probability", "verdict")
+    headings = ("verdict", "question", "expected", "given", "probability")
     table = Table.of_texts("answers", "", headings, rows)
     return Result(counts, (table,), (f"{right} of {len(rows)} right: {words}",))
 
@@ -289,7 +289,7 @@ def _check_answer(episode: Episode, labelled: LabelledQuestion) -> tuple[str, ..
         verdict = "not clear" if right is None else "right" if right else "wrong"
     expected = " | ".join(each.replace(NO_ANSWER, "(no answer)") for each in gold.answers)
     likely = "-" if episode.answerability is None else f"{episode.answerability:.0%}"
-    return asked, expected, episode.answer or "-", likely, verdict
+    return verdict, asked, expected, episode.answer or "-", likely
 
 
 def compare(
@@ -312,7 +312,7 @@ def compare(
 
 def format_duration(seconds: float) -> str:
     """Return a time in words, to the digit that an estimate deserves."""
-    if seconds < 90:
+    if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 

@@ -98,7 +98,6 @@ def choose_methods(names: str) -> tuple[str, ...]:
 
     A method can have options, as `NAME:key=value,...`.
     """
-    known = f"Known: all, {', '.join(METHODS)}."
     given: dict[str, str] = {}
     latest = ""
     for piece in filter(None, (each.strip() for each in names.split(","))):
@@ -106,14 +105,14 @@ def choose_methods(names: str) -> tuple[str, ...]:
             given[latest] += f",{piece}"
             continue
         latest = piece.partition(":")[0].strip()
-        if latest != _ALL and latest not in METHODS:
-            raise SettingsError(f"No method is called {latest!r}.", remedy=known)
+        if latest != _ALL:
+            METHODS.choose(latest)  # raises if there is none
         if given.get(latest, piece) != piece:
             remedy = "Name it once; compare the two in two runs."
             raise SettingsError(f"The method {latest!r} is named twice, with different options.", remedy=remedy)
         given[latest] = piece
     if not given:
-        raise SettingsError("No method is named.", remedy=known)
+        raise SettingsError("No method is named.", remedy=f"Known: all, {', '.join(METHODS)}.")
     return tuple(given.get(name, name) for name in METHODS if name in given or _ALL in given)
 
 

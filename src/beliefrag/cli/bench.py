@@ -6,6 +6,7 @@ The progress of a run goes to standard error: a bar on a terminal, a line now an
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -67,10 +68,14 @@ def run(
     chosen = (settings.method,) if as_asked else choose_methods(methods or "all")
     spec = replace(spec, data=folders, methods=chosen, datasets=own, declines=as_asked)
     code = carry_out_run(settings, spec, out, on=on, yes=how.yes)
-    if as_asked and (out / EPISODES_FILE).exists() and not how.dry_run:
+    if how.dry_run or not (out / EPISODES_FILE).exists():
+        raise typer.Exit(code)
+    if as_asked:
         found = beliefrag.bench.check_answers(out, own[0])
         output.print_report(found.tables)
         output.print_notice(*found.warnings)
+    else:
+        output.print_notice(f"see the numbers with: {shlex.join(['beliefrag', 'bench', 'report', str(out)])}")
     raise typer.Exit(code)
 
 
@@ -135,7 +140,6 @@ def may_call(calls: int, *, replay: bool) -> bool:
 
 def carry_out(prepared: PreparedRun, *, on: str | None = None) -> int:
     """Run what is left, print the result, close the models, and return the exit code."""
-    import shlex
     import sys
 
     try:
@@ -167,6 +171,8 @@ def _show_run() -> Iterator[Callable[[RunProgress], None]]:
     """Show on standard error how far a run is."""
     import time
 
+    from beliefrag.bench.benchmark import format_duration
+
     failed = 0
     began = time.monotonic()
     with output.show_progress("running") as show:
@@ -177,8 +183,8 @@ def _show_run() -> Iterator[Callable[[RunProgress], None]]:
                 return
             done, total = progress.done, progress.plan.left
             failed += not progress.episode.finished
-            minutes = (time.monotonic() - began) / done * (total - done) / 60
-            show(done, total, f"{done:,} of {total:,} episodes, {failed:,} failed, about {minutes:.0f} min left")
+            left = format_duration((time.monotonic() - began) / done * (total - done))
+            show(done, total, f"{done:,} of {total:,} episodes, {failed:,} failed, about {left} left")
 
         yield take
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beliefrag.cli import options
 from beliefrag.cli.options import GivenSettings, argument, flag, with_settings
 from beliefrag.cli.output import FAILED, print_notice, print_table, safe_lines, show_status
+from beliefrag.errors import BeliefRAGError
+
+if TYPE_CHECKING:
+    from beliefrag.registry import Registry
 
 app = typer.Typer(help="Show the settings in force, and list what can be chosen by name.", no_args_is_help=True)
 
@@ -49,19 +53,22 @@ def extensions() -> None:
     from beliefrag.bench.datasets.formats import DATASET_FORMATS
     from beliefrag.methods import METHODS
     from beliefrag.models.providers import MODEL_PROVIDERS
-    from beliefrag.registry import Registry
     from beliefrag.retrieval import RETRIEVERS
     from beliefrag.studies import STUDIES
     from beliefrag.verifiers import VERIFIERS
 
     registries: tuple[Registry[Any, Any], ...]
     registries = (METHODS, RETRIEVERS, VERIFIERS, DATASET_FORMATS, STUDIES, MODEL_PROVIDERS)
-    rows = [
-        (each.kind, each.name, "; ".join(each.describe_options()) or "-", each.summary)
-        for registry in registries
-        for each in registry.usable()
-    ]
+    rows = [(registry.kind, name, *_describe(registry, name)) for registry in registries for name in registry]
     print_table(("kind", "name", "options", "what it does"), rows)
+
+
+def _describe(registry: Registry[Any, Any], name: str) -> tuple[str, str]:
+    try:
+        extension = registry[name]
+    except BeliefRAGError as error:
+        return "-", str(error)
+    return "; ".join(extension.describe_options()) or "-", extension.summary
 
 
 @with_settings("prompts")

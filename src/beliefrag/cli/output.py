@@ -86,7 +86,7 @@ def print_table(
 ) -> None:
     """Print rows, made safe: a table on a terminal, otherwise tab-separated lines that other programs can read.
 
-    `style` returns the style of a cell in the first column.
+    On a narrow terminal every column but the first wraps. `style` returns the style of a cell in the first column.
     """
     from rich.table import Table
     from rich.text import Text
@@ -98,9 +98,8 @@ def print_table(
             console.file.write("\t".join(row) + "\n")
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in headings[:-1]:
-        table.add_column(heading, no_wrap=True)
-    table.add_column(headings[-1], overflow="fold")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=place == 0, overflow="fold")
     for first, *rest in safe:
         table.add_row(Text(first, style=style(first) if style else ""), *(Text(cell) for cell in rest))
     console.print(table)

@@ -89,8 +89,8 @@ class Harness:
     collection: int | None = None
     """How many passages there are to search; None where that is not known."""
     asks_back: bool = False
-    """Whether a question that cannot be understood by itself is declined before anything is searched, and an answer in
-    sentences after it was written, if the evidence supports none of them."""
+    """Whether a question that cannot be understood by itself is declined before anything is searched, and, by a method
+    with a probability, an answer in sentences after it was written, if the evidence supports none of them."""
 
 
 async def run(
@@ -522,7 +522,8 @@ class _Player:
         if self._harness.style == "short" or not read:
             return ending | {"answer": answer, "citations": choose_citations(asked, answer, sources, shown=shown)}
         written = await self._write(answer, read)
-        if self._harness.asks_back and written["left_out"] and not written["sentences"]:
+        declines = self._harness.asks_back and self._harness.calibrated is not None
+        if declines and written["left_out"] and not written["sentences"]:
             nearest = choose_citations(asked, answer, sources, shown=shown) or find_nearest(asked, sources, shown=shown)
             return ending | {"outcome": Outcome.ABSTAINED, "best_guess": answer, "citations": nearest}
         return ending | written
